@@ -29,6 +29,17 @@ PEAK_UNIT = 1 if sys.platform == "darwin" else 1 << 10  # ru_maxrss: bytes there
 # Nothing of the user's: no settings, no sessions, no language.
 ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "HOME": "/nonexistent"}
 COPY_AND_SYNC = 'cp "$1" "$2" && sync "$2"'
+ROTATE = """
+import contextlib, sys
+from pathlib import Path
+from sessrotate.archive import place
+from sessrotate.in_place import operations
+silent = lambda _what, _total: contextlib.nullcontext(lambda _done: None)
+for path in sys.argv[1:]:
+    done = operations.rotate_session(place.of_live(Path(path)), 1, silent)
+    assert done.seconds is not None, done
+"""
+"""Rotates the sessions at these paths, in one process."""
 LAUNCHER = """
 import posix, sys, time
 start = time.perf_counter()

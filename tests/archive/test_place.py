@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from sessrotate.archive import place
+from sessrotate.archive import owner, place
 from sessrotate.errors import RefusedError
 from support import command_line, homes
 from support.command_line import ID, boundary, row, write
@@ -54,3 +54,19 @@ def test_a_file_in_an_archive_is_no_live_file(home: Home) -> None:
 @pytest.mark.parametrize("session", ["", ".", ".."])
 def test_what_would_be_another_folder_is_no_place(tmp_path: Path, session: str) -> None:
     assert place.named(tmp_path, "p", session) is None
+
+
+def test_the_places_of_many_files_are_those_of_each(home: Home, tmp_path: Path) -> None:
+    home.rotate()
+    projects, other = home.live.parent.parent, "77777777-0000-4000-a000-000000000007"
+    (projects / "-linked").symlink_to(home.live.parent)
+    write(tmp_path / "elsewhere" / f"{ID}.jsonl", DATA)
+    (projects / "-outside").symlink_to(tmp_path / "elsewhere")
+    folders = [home.live.parent, projects / "-linked", projects / "-outside", projects]
+    folders += [tmp_path / "elsewhere", home.archive, home.archive.parent, home.config]
+    names = [f"{ID}.jsonl", f"{other}.jsonl", ".jsonl", "..jsonl", "...jsonl", "agent-1.jsonl", ID]
+    names += [f"{ID}.1.jsonl.zst", f"{ID}.jsonl.conflict.1", f"._{ID}.jsonl", f"{ID} (1).jsonl"]
+    paths = [folder / name for folder in folders for name in names]
+    for order in (paths, paths[::-1]):
+        places = owner.Places()
+        assert {path: places.of(path) for path in order} == {path: place.of(path) for path in order}

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from sessrotate.reading.holders import Around
+    from sessrotate.reading.search import Found
     from sessrotate.reading.stretches import Window
     from sessrotate.reports.session_info import SessionInfo
     from support.homes import Home
@@ -70,11 +72,11 @@ def test_a_rotation_between_two_windows_loses_no_hit(
 ) -> None:
     real, seen = reading_search.search, []
 
-    def meanwhile(path: Path, query: Query, window: Window) -> Iterator[reading_search.Found]:
+    def meanwhile(path: Path, query: Query, window: Window, around: Around) -> Iterator[Found]:
         seen.append(window)
         if len(seen) == at:
             home.rotate()
-        yield from real(path, query, window)
+        yield from real(path, query, window, around)
 
     monkeypatch.setattr(machine_search, "search", meanwhile)
     assert sorted(found()) == sorted(NEEDLES)

@@ -17,6 +17,7 @@ from sessrotate.fs import files
 from sessrotate.model import Span
 from sessrotate.reports import discovery
 from sessrotate.segments import compressed_session, load, split
+from sessrotate.segments.header_chain import Folder
 from sessrotate.system import zstd
 from support import sets
 
@@ -138,7 +139,7 @@ def test_a_compressed_segment_is_none(session: Path, tmp_path: Path) -> None:
     assert len(files) == 4
     for file in files:
         assert not compressed_session.is_session(file)
-        assert load.is_segment(tmp_path / "out", file)
+        assert load.is_segment(Folder(tmp_path / "out"), file)
     assert compressed_session.is_session(NAME)
-    assert not load.is_segment(session.parent, NAME)
-    assert load.is_segment(session.parent, f"{ID}.1.jsonl.zst")
+    assert not load.is_segment(Folder(session.parent), NAME)
+    assert load.is_segment(Folder(session.parent), f"{ID}.1.jsonl.zst")

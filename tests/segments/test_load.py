@@ -12,6 +12,7 @@ from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError
 from sessrotate.model import CODECS, LAYOUTS, Codec, Layout
 from sessrotate.reading import stitch
 from sessrotate.segments import load
+from sessrotate.segments.header_chain import Folder
 from support import sets
 from support.lines import session
 
@@ -45,7 +46,7 @@ def test_a_set_is_found_by_its_folder_and_by_any_of_its_files(
     files = a_set(source, tmp_path / "out", layout, codec, keep)
     assert sets.stitched(tmp_path / "out") == source.read_bytes()
     for file in files:
-        assert load.is_segment(file.parent, file.name)
+        assert load.is_segment(Folder(file.parent), file.name)
         assert sets.stitched(file.parent, file.name) == source.read_bytes()
 
 
@@ -136,7 +137,7 @@ def test_a_session_that_begins_with_a_header_of_ours_comes_back(tmp_path: Path) 
 
 
 def test_a_plain_session_is_no_segment(source: Path) -> None:
-    assert not load.is_segment(source.parent, source.name)
+    assert not load.is_segment(Folder(source.parent), source.name)
 
 
 def test_a_folder_without_segments_is_no_set(tmp_path: Path) -> None:

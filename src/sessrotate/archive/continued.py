@@ -261,8 +261,8 @@ def _leads_up_to(header: LiveHeader, archive: Path) -> bool:
     """Tell whether the headers of an archive's segments do, where its manifest was lost."""
     first = names.segment_file(header.root, "numbered", 0)
     with suppress(SessrotateError, OSError):
-        listing = frozenset(path.name for path in archive.iterdir())
-        return not header_chain.from_headers(archive, listing, first, header).problems
+        folder = header_chain.Folder(archive)
+        return not header_chain.from_headers(folder, first, header).problems
     return False
 
 

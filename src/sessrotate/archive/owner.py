@@ -13,7 +13,9 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
-from sessrotate import platforms
+from msgspec.structs import replace
+
+from sessrotate import names, platforms
 from sessrotate.archive import continued, place, record
 from sessrotate.archive.place import Place
 from sessrotate.clients import common
@@ -29,20 +31,42 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def of(path: Path) -> Place | None:
+def of(path: Path, places: Places | None = None) -> Place | None:
     """Return the place of a live file or an archive; None of a copy, of a stranger, and elsewhere.
 
-    What is None may be a whole session all the same, that nothing was rotated of.
+    What is None may be a whole session all the same, that nothing was rotated of. `places` are
+    those of other files.
     """
-    return None if of_copy(path) is not None else _unless_strange(path)
+    where = _unless_strange(place.of(path) if places is None else places.of(path))
+    return None if _copied(meant(path), where) is not None else where
 
 
-def read_with(path: Path) -> Place | None:
+class Places:
+    """The places of many files: what is the same for all of a folder is looked at once."""
+
+    def __init__(self) -> None:
+        """Know none yet."""
+        self._beside: dict[Path, Place] = {}
+
+    def of(self, path: Path) -> Place | None:
+        """Return what `place.of` does."""
+        beside = self._beside.get(path.parent)
+        if beside is not None and claude.named(path.name) == "session":
+            session = names.session_of(path.name)
+            return replace(beside, session=session, live=beside.live.with_name(path.name))
+        where = place.of(path)
+        if where is not None and where.live == real(path.parent) / path.name:  # no archive's
+            self._beside[path.parent] = where
+        return where
+
+
+def read_with(path: Path, places: Places | None = None) -> Place | None:
     """Return the place that a file is read with: its own, or of the session that it is a copy of.
 
-    None of what is read alone.
+    None of what is read alone. `places` are those of other files.
     """
-    return of_copy(path) or _unless_strange(path)
+    where = _unless_strange(place.of(path) if places is None else places.of(path))
+    return _copied(meant(path), where) or where
 
 
 def of_copy(path: Path) -> Place | None:
@@ -51,26 +75,30 @@ def of_copy(path: Path) -> Place | None:
     None if the file is no live tail, or the session's own. Its archive may be missing. A link
     outside of the folder of projects stands for what it leads to.
     """
-    path, link = meant(path), path
-    if not continued.begins_so(path):
+    if not continued.begins_so(meant(path)):
         return None
-    where = _unless_strange(link)
-    header = continued.tail_header(path, but=None if where is None else where.session)
+    return _copied(meant(path), _unless_strange(place.of(path)))
+
+
+def _copied(path: Path, own: Place | None) -> Place | None:
+    """Return the same of a file whose `own` place is known."""
+    header = continued.tail_header(path, but=None if own is None else own.session)
     if header is None:
         return None
     config, live = real(claude.projects_folder()).parent, path.absolute()
     return Place(config, live.parent.name, header.root, live)
 
 
-def _unless_strange(path: Path) -> Place | None:
+def _unless_strange(where: Place | None) -> Place | None:
     """Return the place that a path names, None if that is a stranger's."""
-    where = place.of(path)
     return None if where is None or is_stranger(where) else where
 
 
 def is_stranger(where: Place) -> bool:
     """Tell whether a live file is there, and is not that of the session whose id it has."""
-    if not os.path.lexists(where.live) or continued.is_behind_link(where.archive):
+    if not os.path.lexists(where.archive) or not os.path.lexists(where.live):
+        return False
+    if continued.is_behind_link(where.archive):
         return False
     if not place.holds_something(where.archive):
         return False
@@ -97,13 +125,17 @@ def may_be_meant(where: Place) -> bool:
     return not os.path.lexists(place.of_session(where.session).live) and _fits(where)
 
 
-def not_own(path: Path) -> str | None:
-    """Say what a copy or a stranger is; None of a file that is its session's own."""
-    copied = of_copy(path)
-    where = place.of(path)
+def not_own(path: Path, places: Places | None = None) -> str | None:
+    """Say what a copy or a stranger is; None of a file that is its session's own.
+
+    `places` are those of other files.
+    """
+    where = place.of(path) if places is None else places.of(path)
+    own = _unless_strange(where)
+    copied = _copied(meant(path), own)
     if copied is not None and (where is None or copied.session != where.session):
         return told(path, copied.session)
-    return strange(where) if where is not None and is_stranger(where) else None
+    return strange(where) if where is not None and own is None else None
 
 
 def told(path: Path, session: str) -> str:
@@ -183,14 +215,15 @@ def check_unmoved(where: Place) -> None:
 # ── a live file whose archive is gone ─────────────────────────────────────────────────────────
 
 
-def without_archive(path: Path) -> Place | None:
+def without_archive(path: Path, places: Places | None = None) -> Place | None:
     """Return the place of a rotated live file whose archive is missing; None of any other file.
 
-    A copy of one counts, a fork (which copied the header and is whole) does not.
+    A copy of one counts, a fork (which copied the header and is whole) does not. `places` are those
+    of other files.
     """
     if not continued.begins_so(path):
         return None
-    where = read_with(path)
+    where = read_with(path, places)
     if where is None or place.holds_something(where.archive) or not _is_headed(path, where.session):
         return None
     return where
@@ -198,8 +231,9 @@ def without_archive(path: Path) -> Place | None:
 
 def every_without_archive() -> Iterator[Place]:
     """Yield the place of each such live file of this machine, in the order of their paths."""
+    places = Places()
     for path in claude.sessions():
-        where = without_archive(path)
+        where = without_archive(path, places)
         if where is not None:
             yield where
 

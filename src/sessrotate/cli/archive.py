@@ -22,6 +22,7 @@ from sessrotate.retention import archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.render.outcomes import Seen
@@ -95,10 +96,11 @@ def _archived(where: Place, wait: float, progress: Callable[[int], None]) -> Out
 def _plans(wanted: Sequence[Place]) -> Iterator[Outcome]:
     """Yield what would become of each session; the room that those before it free counts."""
     to_come = 0
+    near: dict[Path, list[str]] = {}
 
     def plan(where: Place) -> Outcome:
         nonlocal to_come
-        expected, disk = archive.expected(where), archive.measured(where)
+        expected, disk = archive.expected(where, near), archive.measured(where, near)
         if not (expected.moved or expected.gained):
             return _nothing(where)
         try:

@@ -17,7 +17,7 @@ def command(*, as_json: Json = False) -> None:
 
     The exit code is 0 if everything is fine and 1 if not. Nothing is changed.
     """
-    settings, found = [*doctor.settings()], [*doctor.findings()]
+    settings, found = doctor.look()
     if as_json:
         document = {
             "ok": not found,

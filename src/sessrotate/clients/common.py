@@ -131,7 +131,7 @@ def is_folder(path: Path, unread: Unread = ignored) -> bool:
     return False
 
 
-def is_file(path: Path, unread: Unread = ignored) -> bool:
+def is_file(path: str | Path, unread: Unread = ignored) -> bool:
     """Tell whether a path leads to a regular file; not if the system does not say."""
     with passing_over(path, unread):
         return stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 - as above
@@ -159,6 +159,27 @@ def names_in(folder: Path, unread: Unread = ignored) -> list[str]:
         # ext4 may give a name twice that is renamed meanwhile.
         return sorted({*os.listdir(folder)})  # noqa: PTH208 - there may be ten thousand
     return []
+
+
+def files_in(
+    folder: Path, is_wanted: Callable[[str], bool], unread: Unread = ignored
+) -> Iterator[Path]:
+    """Yield the regular files in a folder whose names are wanted, in order, as `names_in`.
+
+    The folder says of each what it is: the system is asked of links only, and of a folder that may
+    be listed and not entered.
+    """
+    found: dict[str, os.DirEntry[str]] = {}
+    with passing_over(folder, unread), os.scandir(folder) as entries:
+        found = {entry.name: entry for entry in entries if is_wanted(entry.name)}
+    is_open = bool(found) and os.access(folder, os.X_OK)
+    for name, entry in sorted(found.items()):
+        is_there = False
+        with passing_over(entry.path, unread):
+            is_plain = is_open and not entry.is_symlink()
+            is_there = entry.is_file() if is_plain else is_file(entry.path, unread)
+        if is_there:
+            yield folder / name
 
 
 def bytes_in(folder: Path) -> int:

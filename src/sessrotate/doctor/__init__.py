@@ -32,48 +32,62 @@ from sessrotate.retention import transaction, trash
 from sessrotate.system import locks
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
+    from sessrotate.archive.owner import Places
     from sessrotate.archive.place import Place
     from sessrotate.archive.restored import Restored
     from sessrotate.archive.state import State
 
 
-__all__ = ["Finding", "Setting", "findings", "settings"]
+__all__ = ["Finding", "Setting", "findings", "look", "settings"]
 
 
-def findings() -> Iterator[Finding]:
-    """Yield everything to deal with: the machine first, then archive by archive."""
+def look() -> tuple[list[Setting], list[Finding]]:
+    """Return where things are, and everything to deal with; archives are looked for once."""
+    archives = [*place.archives()]
+    return [*settings(archives)], [*findings(archives)]
+
+
+def findings(archives: Sequence[Place] | None = None) -> Iterator[Finding]:
+    """Yield everything to deal with: the machine first, then archive by archive.
+
+    `archives` are all of this machine, if somebody knows them.
+    """
+    archives = [*place.archives()] if archives is None else archives
     yield from _obstacles()
     yield from not_running(installed())
     yield from _kept()
-    yield from _clock()
+    yield from _clock(archives)
     yield from (Finding("", str(path), "unread", told) for path, told in strangers.hidden())
     yield from (Finding("", str(path), "settings", told) for path, told in strangers.links())
     yield from (Finding("", str(path), "stranger", told) for path, told in strangers.earlier())
-    for where in place.archives():
+    for where in archives:
         for kind, detail in _look(where):
             yield Finding(where.session, str(where.archive), kind, detail)
         yield from _edited(where)
-    lost = {where.session: where for where in owner.every_without_archive()}
-    is_all = len(lost) > 1 and not is_folder(place.root() / place.ARCHIVES)
+    is_there = is_folder(place.root() / place.ARCHIVES)
+    lost = {} if is_there else {each.session: each for each in owner.every_without_archive()}
+    is_all = len(lost) > 1
     if is_all:
         yield _all_lost(lost)
+    places = owner.Places()
     for path in claude.sessions():
-        found = _headed(path) if continued.begins_so(path) else _headless(path)
+        look = _headed if continued.begins_so(path) else _headless
+        found = look(path, places)
         if found is not None and not (is_all and found.session in lost):
             yield found
     yield from (Finding("", str(path), "stranger", told) for path, told in strangers.copies())
 
 
-def _headed(path: Path) -> Finding | None:
+def _headed(path: Path, places: Places) -> Finding | None:
     """Return what is wrong with a live file that begins like a rotated one."""
-    if (told := owner.not_own(path)) is not None:
+    if (told := owner.not_own(path, places)) is not None:
         return Finding(names.session_of(path.name), str(path), "copy", told)
-    if (lost := owner.without_archive(path)) is not None:
+    if (lost := owner.without_archive(path, places)) is not None:
         return _without_archive(lost)
-    where = place.of(path)
+    where = places.of(path)
     lacking = None if where is None else fleet.rewound_problem(where)
     if where is None or lacking is None:
         return None
@@ -93,12 +107,12 @@ def _all_lost(sessions: Collection[str]) -> Finding:
     )
 
 
-def _headless(path: Path) -> Finding | None:
+def _headless(path: Path, places: Places) -> Finding | None:
     if (strange := strangers.no_session(path)) is not None:
         return Finding("", str(path), *strange)
-    if (told := owner.not_own(path)) is not None:
+    if (told := owner.not_own(path, places)) is not None:
         return Finding(names.session_of(path.name), str(path), "copy", told)
-    where = place.of(path)
+    where = places.of(path)
     is_rotated = where is not None and place.holds_something(where.archive)  # said of that
     trimmed = None if where is None or is_rotated else cut.kept(where)
     return (
@@ -125,13 +139,13 @@ def _without_archive(lost: Place) -> Finding:
     return Finding(lost.session, str(lost.archive), "damaged", problem)
 
 
-def _clock() -> Iterator[Finding]:
+def _clock(archives: Sequence[Place]) -> Iterator[Finding]:
     """Yield why nothing goes by age, where anything could."""
     grace = None
     with suppress(WrongUsageError):  # said of the settings already
         grace = config_file.grace()
-    verdict = clock_check.look(grace, time.time(), run_log.last_at())
-    if verdict.doubt and clock_check.is_at_stake():
+    verdict = clock_check.look(grace, time.time(), run_log.last_at(), archives)
+    if verdict.doubt and clock_check.is_at_stake(archives):
         yield Finding("", str(place.clock_file()), "clock", verdict.doubt)
 
 
@@ -177,7 +191,7 @@ def _standing(where: Place, found: State) -> Iterator[tuple[str, str]]:
         yield "damaged", lacking
     if not todo.sentence:
         yield from _strange(found)
-        yield from _sealed(where)
+        yield from _sealed(found)
 
 
 def _of_restored(found: State, kept: Restored) -> Iterator[tuple[str, str]]:
@@ -231,9 +245,9 @@ def _lacking(found: State) -> str | None:
     )
 
 
-def _sealed(where: Place) -> Iterator[tuple[str, str]]:
+def _sealed(opened: State) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with an archive's sealed segments and its trash."""
-    found = trash.due(where, 0, 0)
+    where, found = opened.place, trash.due_of(opened, 0, 0)
     name = printable(where.session)
     if found.is_rebuilt:
         lost = "The pins of this archive were lost with its manifest, so nothing of it is pruned"
@@ -259,7 +273,7 @@ def _away(found: State) -> Iterator[tuple[str, str]]:
     if told is not None:
         yield told
     else:
-        yield from _sealed(found.place)
+        yield from _sealed(found)
 
 
 def _obstacles() -> Iterator[Finding]:

@@ -24,8 +24,10 @@ from sessrotate.job.schedule.installed import installed
 from sessrotate.reports import on_disk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from sessrotate.archive.place import Place
 
 _NAMED: Final = 5
 """Sessions that are named of those that the client will delete."""
@@ -42,13 +44,17 @@ class Setting(Struct, frozen=True):
     number: int | None = None
 
 
-def settings() -> Iterator[Setting]:
-    """Yield which folders are used, and how many sessions and archives they have."""
+def settings(archives: Sequence[Place] | None = None) -> Iterator[Setting]:
+    """Yield which folders are used, and how many sessions and archives they have.
+
+    `archives` are all of this machine, if somebody knows them.
+    """
+    archives = [*place.archives()] if archives is None else archives
     projects = claude.projects_folder()
     yield Setting("Claude Code projects", str(projects))
     yield _counted("sessions", sum(1 for _ in claude.sessions()))
     yield Setting("archive", str(place.root()))
-    yield _counted("archives", sum(1 for _ in place.archives()))
+    yield _counted("archives", len(archives))
     yield _counted("archives put aside", len(place.aside()))
     taken = on_disk.of_clients()
     history, archived = sum(each.history for each in taken), sum(each.archived for each in taken)

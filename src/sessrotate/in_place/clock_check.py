@@ -21,7 +21,7 @@ from sessrotate.segments import load, one_line
 from sessrotate.system import ownership
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from sessrotate.archive.clock import Verdict
@@ -50,13 +50,16 @@ def stamp(now: float | None = None) -> float:
     return now if seen is None else max(now, seen.highest)
 
 
-def look(grace: float | None, now: float, last_run: str | None) -> Verdict:
+def look(
+    grace: float | None, now: float, last_run: str | None, archives: Sequence[Place] | None = None
+) -> Verdict:
     """Return whether the clock is believed at `now`, in seconds since 1970; change nothing.
 
     `grace` is in seconds, None if nothing goes by it; `last_run` is when the last run was logged
-    (ISO 8601), None if none was.
+    (ISO 8601), None if none was. `archives` are all of this machine, if somebody knows them.
     """
-    seen, run, archives = read(), units.seconds(last_run), [*place.archives()]
+    archives = [*place.archives()] if archives is None else archives
+    seen, run = read(), units.seconds(last_run)
     trashed = min(_trashed(archives), default=None) if seen is None else None
     known = [] if run is None else [run]
     if archives or seen or known or trashed:  # else nothing of ours is there that could go
@@ -79,9 +82,12 @@ def remember(verdict: Verdict) -> None:
         fs.create_file_at_once(path, one_line.dump(verdict.seen))
 
 
-def is_at_stake() -> bool:
-    """Tell whether anything was ever put into a trash, or the clock was looked at before."""
-    return read() is not None or any(_trashed(place.archives()))
+def is_at_stake(archives: Iterable[Place]) -> bool:
+    """Tell whether anything was ever put into a trash, or the clock was looked at before.
+
+    `archives` are all of this machine.
+    """
+    return read() is not None or any(_trashed(archives))
 
 
 def _modified(*paths: Path) -> Iterator[float]:

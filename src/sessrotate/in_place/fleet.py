@@ -59,13 +59,13 @@ def _is_to_heal(path: Path) -> bool:
 
 
 def _found(is_wanted: Callable[[Path, int], bool]) -> list[tuple[Place, int]]:
-    found = []
+    found, places = [], owner.Places()
     for path in claude.sessions():
         try:
             size = path.stat().st_size
         except OSError:
             continue  # it went away while we looked
-        where = owner.of(path) if is_wanted(path, size) else None
+        where = owner.of(path, places) if is_wanted(path, size) else None
         if where is not None:
             found.append((where, size))
     return sorted(found, key=lambda entry: (-entry[1], entry[0].live))

@@ -21,6 +21,7 @@ from sessrotate.system import disk_use
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
@@ -109,9 +110,10 @@ def needed(planned: RotationPlan, source: Source) -> Need:
     """
     what = "the new live file, or the next segment compressed"
     spans = [planned.in_live(segment.span) for segment in planned.to_seal]
-    beside = _beside(planned)
+    root = place.root()
+    beside = _beside(planned, root)
     least = blocks(planned.bytes_after) + beside
-    free = fs.free_bytes(place.root())
+    free = fs.free_bytes(root)
     most = max((span.size for span in spans), default=0) + BLOCK * len(spans)
     if not spans or free is None or free >= least + most:
         return Need(least, what)  # without a sample
@@ -119,13 +121,12 @@ def needed(planned: RotationPlan, source: Source) -> Need:
     return Need(max(least, least - tail + _sealing(source, spans)), what)
 
 
-def _beside(planned: RotationPlan) -> int:
+def _beside(planned: RotationPlan, root: Path) -> int:
     """Return how many bytes of the disk the record takes, and the folders that are not there yet.
 
     The record lists each segment. Where folders take no blocks (tmpfs, btrfs), the client's own
-    does not either.
+    does not either. `root` is that of all that is ours.
     """
-    root = place.root()
     folders = [root, root / place.ARCHIVES, root / place.LOCKS]
     missing = sum(not os.path.lexists(folder) for folder in folders) + (not planned.archived)
     try:

@@ -118,8 +118,8 @@ def _made(found: State, pruned: Collection[str]) -> Manifest:
     if header is None:
         raise DamagedError("Without the header of a live file nobody knows how many there were.")
     first = names.segment_file(place.session, "numbered", 0)
-    listing = found.listing.union(pruned)
-    segments = header_chain.from_headers(place.archive, listing, first, header)
+    folder = header_chain.Folder(place.archive, found.listing.union(pruned))
+    segments = header_chain.from_headers(folder, first, header)
     for problem in segments.problems:
         raise DamagedError(problem.detail)
     at = units.written(clock_check.stamp())

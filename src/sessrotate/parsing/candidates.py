@@ -10,6 +10,7 @@ bounded: of a line that is longer than the window, its beginning is kept, as `sp
 from __future__ import annotations
 
 from io import BytesIO
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.parsing.literals import escapes
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 WINDOW: Final = 1024 * 1024
 """Bytes that are searched at once: more of them fall out of the processor's cache."""
 
+_SMALL: Final = 256 * 1024
+
 _ESCAPE: Final = b"\\u00"
 _OVERLAP: Final = 8
 """Bytes of an escape, and some: what may lie in two windows of a long line."""
@@ -39,7 +42,14 @@ def candidates(
     """
     if not sieve.wanted:
         return split(pieces, start)
-    return _Windows(sieve, window).lines(pieces, start)
+    every, first = iter(pieces), bytearray()
+    for piece in every:
+        first += piece
+        if len(first) > _SMALL:
+            break
+    else:  # to clear a large buffer takes longer than to search through most sessions
+        window = min(window, len(first) + 1)
+    return _Windows(sieve, window).lines(chain((first,), every), start)
 
 
 class _Windows:
@@ -63,7 +73,7 @@ class _Windows:
         self._long_may_match = False
         self._long_end = b""
 
-    def lines(self, pieces: Iterable[bytes | memoryview], start: int) -> Iterator[Line]:
+    def lines(self, pieces: Iterable[bytes | bytearray | memoryview], start: int) -> Iterator[Line]:
         """Yield the lines of these pieces that may match."""
         buffer, view, used = self._plain.buffer, self._plain.view, 0
         self._base = start

@@ -80,6 +80,7 @@ def is_across(literal: bytes, words: str) -> bool:
     return small in searched or any(small.startswith(end) for end in ends)
 
 
+@lru_cache(maxsize=8)  # the same for each of thousands of sessions
 def sieve(pattern: re.Pattern[str]) -> Sieve:
     """Return what lines that match this expression have in common."""
     if pattern.flags & re.VERBOSE or "(?#" in pattern.pattern:

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.errors import WrongUsageError, printable, storage
-from sessrotate.segments import header_chain
+from sessrotate.segments.header_chain import NO_HEADER, Folder, codec_of
 from sessrotate.segments.scan import MAX_BOUNDARIES
 from sessrotate.segments.segment_set import Problem, SegmentFile, SegmentSet, describe
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    Listing = frozenset[str]
-    """The names of a folder's files."""
+    from sessrotate.segments.header_chain import HeaderLine
 
 
 class _ForeignHeader(Struct, frozen=True):
@@ -39,35 +38,39 @@ class _ForeignHeader(Struct, frozen=True):
     is_ours: bool
 
 
-def find(path: Path, *, look_around: bool = True) -> SegmentSet | None:
+def find(
+    path: Path, folder: Folder | None = None, *, look_around: bool = True
+) -> SegmentSet | None:
     """Return the set of another tool that a folder or a file in one stands for, None if it is none.
 
-    Its segments have neither sizes nor digests. A segment 0 of the linked layout can be told from
-    any other session only by its neighbours; with `look_around` False they are not opened. Raises
-    WrongUsageError if a folder holds several sessions, StorageError if the system reports an error.
+    Its segments have neither sizes nor digests. `folder` is the one that a file is in, if somebody
+    has looked at that. A segment 0 of the linked layout can be told from any other session only by
+    its neighbours; with `look_around` False they are not opened. Raises WrongUsageError if a folder
+    holds several sessions, StorageError if the system reports an error.
     """
     with storage("look at the source"):
         is_folder = path.is_dir()
-        folder = path if is_folder else path.parent
-        is_there = folder.is_dir()
-        listing = frozenset(entry.name for entry in folder.iterdir()) if is_there else frozenset()
-    if names.MANIFEST in listing or names.INTENT in listing:
+        if not is_folder and not path.parent.is_dir():
+            return None
+    if is_folder or folder is None:
+        folder = Folder(path if is_folder else path.parent)
+    if names.MANIFEST in folder.names or names.INTENT in folder.names:
         return None
     root = None
     if not is_folder:
-        head = _header(folder, path.name)
-        numbered = _numbered(names.session_of(path.name))
+        head = _header(folder.lines.get(path.name, NO_HEADER))
+        session = names.session_of(path.name)
         if head is not None and not head.is_ours:
             root = head.root
-        elif look_around or any(map(numbered.fullmatch, listing)):
-            root = names.session_of(path.name)
+        elif look_around or session in folder.numbered:
+            root = session
         else:
             return None
-    heads = _headers(folder, listing)
+    heads = _headers(folder)
     if root is None:
         root = _only(heads)
     mine = {file: head for file, head in heads.items() if head.root == root}
-    return _set(folder, listing, root, mine) if root is not None and mine else None
+    return _set(folder, root, mine) if root is not None and mine else None
 
 
 def _only(heads: Mapping[str, _ForeignHeader]) -> str | None:
@@ -78,21 +81,20 @@ def _only(heads: Mapping[str, _ForeignHeader]) -> str | None:
     return roots[0] if roots else None
 
 
-def _headers(folder: Path, listing: Listing) -> dict[str, _ForeignHeader]:
+def _headers(folder: Folder) -> dict[str, _ForeignHeader]:
     """Return the headers of a folder; none if one of them is ours, since then the set is ours."""
     found = {}
-    for file in sorted(listing):
-        head = _header(folder, file) if file.endswith(names.SUFFIXES) else None
-        if head is not None:
+    for file, line in folder.lines.items():
+        if (head := _header(line)) is not None:
             found[file] = head
             if head.is_ours:
                 return {}
     return found
 
 
-def _header(folder: Path, file: str) -> _ForeignHeader | None:
+def _header(read: HeaderLine) -> _ForeignHeader | None:
     """Return what a file's header says, with its keys in any order; None if it has no header."""
-    line = header_chain.read_header(folder, file).line
+    line = read.line
     try:
         found: Any = json.loads(line)
         root, kind = found["rootSession"], (found["type"], found["subtype"])
@@ -120,15 +122,13 @@ def _numbered(root: str) -> re.Pattern[str]:
     return re.compile(re.escape(root) + r"\.([1-9]\d{0,4})\.jsonl(?:\.zst)?")
 
 
-def _set(
-    folder: Path, listing: Listing, root: str, heads: Mapping[str, _ForeignHeader]
-) -> SegmentSet:
+def _set(folder: Folder, root: str, heads: Mapping[str, _ForeignHeader]) -> SegmentSet:
     places = _places(root, heads)
     by_index: dict[int, list[str]] = defaultdict(list)
     for file, index in places.items():
         by_index[index].append(file)
     for suffix in names.SUFFIXES:
-        if root + suffix in listing and root + suffix not in heads:
+        if root + suffix in folder.names and root + suffix not in heads:
             by_index[0].append(root + suffix)
     numbered = all(_numbered(root).fullmatch(file) for file in heads)
     parts = []
@@ -137,7 +137,7 @@ def _set(
         # In the linked layout nobody knows what a lost segment was called.
         name = names.segment_file(root, "numbered", index) if numbered or not index else ""
         head = heads.get(found or "")
-        codec, line = header_chain.codec_of(found or ""), head.line if head else b""
+        codec, line = codec_of(found or ""), head.line if head else b""
         parts.append(SegmentFile(index, found or name, found, codec, head=line))
     problems = [
         Problem("stray", f"Nothing says where {printable(file)} belongs.")
@@ -147,7 +147,7 @@ def _set(
     if not problems:
         named = describe(next(part for part in parts if part.head))
         problems = [Problem("unproven", f"{named} has no digest: nothing proves the set whole.")]
-    return SegmentSet(folder, root, tuple(parts), None, None, tuple(problems))
+    return SegmentSet(folder.path, root, tuple(parts), None, None, tuple(problems))
 
 
 def _places(root: str, heads: Mapping[str, _ForeignHeader]) -> dict[str, int]:

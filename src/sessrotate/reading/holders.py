@@ -6,8 +6,9 @@ here, so that a path means the same session to all of them.
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -15,10 +16,12 @@ from sessrotate import clients, names
 from sessrotate.archive import continued, owner, state
 from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import is_file
 from sessrotate.errors import DamagedError, InputError, RequestError, printable
 from sessrotate.reading import foreign_set, salvage
 from sessrotate.reading.salvage import Salvaged
 from sessrotate.segments import compressed_session, load
+from sessrotate.segments.header_chain import Folder
 from sessrotate.segments.segment_set import HARMLESS, SegmentSet
 from sessrotate.system.source import Source
 
@@ -45,27 +48,48 @@ which nothing proves that it is whole.
 """
 
 
+class Around:
+    """What is around files that are opened one after the other: each folder is looked at once."""
+
+    def __init__(self) -> None:
+        """Begin with no folder."""
+        self.places: Final = owner.Places()
+        self._folders: dict[Path, Folder] = {}
+
+    def folder(self, path: Path) -> Folder | None:
+        """Return the folder that a file is in; None of what is no file."""
+        if not is_file(path):
+            return None
+        if path.parent not in self._folders:
+            self._folders[path.parent] = Folder(path.parent)
+        return self._folders[path.parent]
+
+
 @contextmanager
-def opened(path: Path) -> Iterator[Holder]:
+def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
     """Open whatever holds the session that `path` stands for.
 
     A path is that of a session file, of a folder of segments, of a segment in one, or of an
     archive. A copy of a rotated live file stands for its session, whose archive is looked for. A
-    link outside of the folder of projects stands for what it leads to.
+    link outside of the folder of projects stands for what it leads to. Whoever opens many files
+    hands on what is `around` them.
     Raises NotASessionError if it is none, WrongUsageError if a folder holds several sessions,
     DamagedError if a manifest or an archive cannot be read, InUseError if the session was replaced
     meanwhile, StorageError if the system reports an error.
     """
+    around = Around() if around is None else around
     path = owner.meant(path)
-    where = owner.read_with(path)
+    where = owner.read_with(path, around.places)
     with ExitStack() as stack:
-        if where is not None:
+        begins_so = continued.begins_so(path)
+        # Of one that was never rotated there is neither a header nor an archive.
+        if where is not None and (begins_so or os.path.lexists(where.archive)):
             found = stack.enter_context(state.opened(where))
             # Of a session that is whole again, its archive stands for the session, too.
             if found.is_rotated or (found.restored is not None and path.name != where.live.name):
                 yield found
                 return
-        if continued.begins_so(path):
+        if begins_so:
             if where is None:
                 raise DamagedError(
                     f"{printable(str(path))} is a copy of a session's live tail that was changed: "
@@ -74,11 +98,15 @@ def opened(path: Path) -> Iterator[Holder]:
             # A client forked a rotated session, and copied the header: this is all of the fork.
             yield WholeFile(stack.enter_context(Source.itself(path)), claude)
             return
-        if salvage.is_aside(path):
+        if where is None and salvage.is_aside(path):
             yield _aside(path, stack)
             return
         # Before our own sets: these take whatever has a header for a segment of theirs.
-        segments = foreign_set.find(path, look_around=where is None) or load.find(path)
+        folder = around.folder(path)
+        look_around = where is None
+        segments = foreign_set.find(path, folder, look_around=look_around) or load.find(
+            path, folder
+        )
         if segments is not None:
             yield segments
             return

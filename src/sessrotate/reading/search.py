@@ -30,7 +30,7 @@ from sessrotate.reading import holders, part, select, stretches
 from sessrotate.reading.deduplicate import asks, waiting
 from sessrotate.reading.excerpts import LONGEST, excerpts
 from sessrotate.reading.holders import WholeFile
-from sessrotate.reading.session import open_session
+from sessrotate.reading.session import of_holder
 from sessrotate.reading.stretches import OfFile, OfState, Window
 from sessrotate.segments import compressed_session
 from sessrotate.segments.segment_set import content
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from sessrotate.parsing.literals import Sieve
     from sessrotate.reading.deduplicate import Asks
     from sessrotate.reading.excerpts import Group
-    from sessrotate.reading.holders import Holder
+    from sessrotate.reading.holders import Around, Holder
     from sessrotate.reading.stretches import Stretch, Stretches
 
 ALL: Final = Window()
@@ -130,13 +130,16 @@ Found = Hit | Problem | Searched
 """What a search yields: hits and problems as they come, `Searched` at the end."""
 
 
-def search(path: Path, query: Query, window: Window = ALL) -> Iterator[Found]:
+def search(
+    path: Path, query: Query, window: Window = ALL, around: Around | None = None
+) -> Iterator[Found]:
     """Yield what is found in the session at `path`, among the lines that begin in a window.
 
     Hits come in the order of the history. Whoever searches in several windows, which may be at
-    different moments, finds each line once unless `sealed` differs. Raises nothing of the library.
+    different moments, finds each line once unless `sealed` differs. `around` is as for
+    `holders.opened`. Raises nothing of the library.
     """
-    search_ = _Search(path, query, window)
+    search_ = _Search(path, query, window, around)
     try:
         for found in search_.found():
             yield found
@@ -148,23 +151,23 @@ def search(path: Path, query: Query, window: Window = ALL) -> Iterator[Found]:
 
 
 class _Search:
-    def __init__(self, path: Path, query: Query, window: Window) -> None:
+    def __init__(self, path: Path, query: Query, window: Window, around: Around | None) -> None:
         self._path: Final = path
         self._query: Final = query
         self._window: Final = window
+        self._around: Final = around
         self.searched = Searched()
 
     def found(self) -> Iterator[Hit | Problem]:
         if self._is_surely_without():
             return
-        with holders.opened(self._path) as holder:
+        with holders.opened(self._path, self._around) as holder:
             all_of_it = self._stretches(holder)
             if all_of_it is not None:
                 yield from _said_once(self._in_lines(all_of_it))
                 return
-            is_over = self._window.begin > 0 or not self._may_match(holder)
-        if not is_over:
-            yield from self._in_records()
+            if not self._window.begin and self._may_match(holder):
+                yield from self._in_records(holder)
 
     # ── where records are lines ──────────────────────────────────────────────────────────────
 
@@ -215,15 +218,14 @@ class _Search:
         pieces = source.pieces(Span(0, source.size()))
         return any(True for _ in candidates(pieces, wanted))
 
-    def _in_records(self) -> Iterator[Hit | Problem]:
+    def _in_records(self, holder: Holder) -> Iterator[Hit | Problem]:
         problems: list[str] = []
-        with open_session(self._path, on_gap=problems.append) as session:
-            history = session.history()
-            records = history if self._query.is_raw else session.said(history)
-            for record in records:
-                hit = self._hit(record, session.reader)
-                if hit is not None:
-                    yield replace(hit, key=session.key(record))
+        session = of_holder(self._path, holder, problems.append)
+        history = session.history()
+        for record in history if self._query.is_raw else session.said(history):
+            hit = self._hit(record, session.reader)
+            if hit is not None:
+                yield replace(hit, key=session.key(record))
         for each in problems:
             yield Problem(DamagedError(each))
 

@@ -319,10 +319,11 @@ def open_session(session: str | Path, *, on_gap: OnGap | None = None) -> Iterato
     """
     path = session if isinstance(session, Path) else find.path_of(session)
     with holders.opened(path) as holder:
-        yield _session(path, holder, on_gap)
+        yield of_holder(path, holder, on_gap)
 
 
-def _session(path: Path, holder: Holder, on_gap: OnGap | None) -> Session:
+def of_holder(path: Path, holder: Holder, on_gap: OnGap | None) -> Session:
+    """Return the session that is open already, as `open_session` does."""
     match holder:
         case State(place=where, live=live, prefix=prefix):
             carried = None if live is None else lambda: iter(live.pieces(Span(0, prefix)))

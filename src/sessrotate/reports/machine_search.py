@@ -22,7 +22,7 @@ from sessrotate.clients.common import real
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.reading import holders
 from sessrotate.reading.deduplicate import Known
-from sessrotate.reading.holders import WholeFile
+from sessrotate.reading.holders import Around, WholeFile
 from sessrotate.reading.search import ALL, Hit, Problem, Searched, search
 from sessrotate.reading.stretches import Window
 from sessrotate.reports import discovery
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sessrotate.reports.session_info import SessionInfo
 
     Show = Callable[[SessionInfo, Hit], str]
+    Look = Callable[[SessionInfo, Window], Iterator["Shown | Problem | Searched"]]
 
 WINDOW: Final = 32 * 1024 * 1024
 """Bytes of a session that one process searches at a time."""
@@ -153,12 +154,10 @@ def found(
     parts = [_Part(number, each) for number, info in enumerate(sessions) for each in windows(info)]
     batches = [*_batches(parts, sessions)]
     total = sum(map(_size, sessions))
-    results = streamed(
-        partial(_in_batch, sessions, query, show),
-        batches,
-        _WORKERS if total >= WORTH_TWO else 1,
-    )
-    merged = _Merged(query, show)
+    look = partial(_in_window, query, show, Around())
+    workers = _WORKERS if total >= WORTH_TWO else 1
+    results = streamed(partial(_in_batch, sessions, look), batches, workers)
+    merged = _Merged(look)
     last = {part.session: part for part in parts}
     searched = 0
     for part, each in results:
@@ -203,26 +202,25 @@ def _batches(parts: Iterable[_Part], sessions: Sequence[SessionInfo]) -> Iterato
 
 
 def _in_batch(
-    sessions: Sequence[SessionInfo], query: Query, show: Show, batch: Sequence[_Part]
+    sessions: Sequence[SessionInfo], look: Look, batch: Sequence[_Part]
 ) -> Iterator[tuple[_Part, Shown | Problem | Searched]]:
     for part in batch:
-        for each in _in_window(sessions[part.session], query, show, part.window):
+        for each in look(sessions[part.session], part.window):
             yield part, each
 
 
 def _in_window(
-    info: SessionInfo, query: Query, show: Show, window: Window = ALL
+    query: Query, show: Show, around: Around, info: SessionInfo, window: Window
 ) -> Iterator[Shown | Problem | Searched]:
-    for each in search(info.path, query, window):
+    for each in search(info.path, query, window, around):
         yield Shown(show(info, each), each.digest, each.key) if isinstance(each, Hit) else each
 
 
 class _Merged:
     """Puts the windows of each session together; sessions come one after the other."""
 
-    def __init__(self, query: Query, show: Show) -> None:
-        self._query: Final = query
-        self._show: Final = show
+    def __init__(self, look: Look) -> None:
+        self._look: Final = look
         self._forget()
 
     def _forget(self) -> None:
@@ -264,7 +262,7 @@ class _Merged:
 
     def _again(self, info: SessionInfo) -> Iterator[Told]:
         self._pruned = self._unsearched = 0
-        for each in _in_window(info, self._query, self._show):
+        for each in self._look(info, ALL):
             if isinstance(each, Searched):
                 self._add(each)
             else:

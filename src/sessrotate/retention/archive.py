@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.archive.record import PutAway
     from sessrotate.archive.state import State
+    from sessrotate.clients.claude.agents import Near
     from sessrotate.clients.claude.cleanup import Cleanup
     from sessrotate.clients.preview import Sight
 
@@ -107,7 +108,7 @@ def plan(where: Place) -> int:
     return _bytes(where, _to_move(where)[0])
 
 
-def _to_move(where: Place) -> tuple[Collection[str], Forecast]:
+def _to_move(where: Place, near: Near | None = None) -> tuple[Collection[str], Forecast]:
     """Return the names of what `archive` would move; none if it was archived before.
 
     And what the disk gains before by finishing what was interrupted.
@@ -118,15 +119,15 @@ def _to_move(where: Place) -> tuple[Collection[str], Forecast]:
             archive_files.folder(where)
             archived_file.check_away(where)
             return (), Forecast()
-        return _checked(found, is_planned=True)[1], gain.of_finishing(found)
+        return _checked(found, is_planned=True, near=near)[1], gain.of_finishing(found)
 
 
-def expected(where: Place) -> Forecast:
-    """Return what `archive` would move, and what the disk would gain. Raises as `plan` does.
+def expected(where: Place, near: Near | None = None) -> Forecast:
+    """Return what `archive` would move, and the disk would gain; `near` is as for `agents.beside`.
 
-    What is archived already is compressed, if that was left.
+    What is archived already is compressed, if that was left. Raises as `plan` does.
     """
-    items, finishing = _to_move(where)
+    items, finishing = _to_move(where, near)
     moved = _bytes(where, items)
     if not moved:
         return left_plain.of(where)
@@ -148,10 +149,11 @@ def expected(where: Place) -> Forecast:
         return Forecast(moved, gained, need)
 
 
-def measured(where: Place) -> int:
-    """Return how many bytes of the disk a session takes, with its archive and what lies beside."""
+def measured(where: Place, near: Near | None = None) -> int:
+    """Return how many bytes of the disk a session takes, and what lies beside (`agents.beside`)."""
     with storage("look at the session"):
-        beside = (where.live.parent / name for name in agents.beside(where.live, where.session))
+        found = agents.beside(where.live, where.session, near)
+        beside = (where.live.parent / name for name in found)
         return disk_use.of(where.live, where.archive, *beside)
 
 
@@ -166,7 +168,7 @@ def _bytes(where: Place, items: Iterable[str]) -> int:
 
 
 def _checked(
-    found: State, wait: float = 0, *, is_planned: bool = False
+    found: State, wait: float = 0, *, is_planned: bool = False, near: Near | None = None
 ) -> tuple[Source, dict[str, os.stat_result]]:
     """Return the live file, and by its name what is to be moved, the live file last.
 
@@ -188,7 +190,7 @@ def _checked(
     if kept := trim.replaced(where.live, where.session):
         raise RefusedError(trimmed.told(kept, where.session).detail)
     in_use.check_unused(where, source.identity(), wait=wait, or_live=False)
-    beside = agents.beside(where.live, where.session)
+    beside = agents.beside(where.live, where.session, near)
     items = {name: (where.live.parent / name).lstat() for name in beside}
     if reasons := [*_obstacles(where, source, items)]:
         raise RefusedError(" ".join(reasons))
@@ -295,9 +297,9 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     begun = [where for where in place.archives() if _is_begun(where)]
     rule = cleanup.in_force()
     marked = {*restored.marked()}
-    due = []
+    due, places = [], owner.Places()
     for path in claude.sessions():
-        where = owner.of(path)
+        where = owner.of(path, places)
         if where is None or archived_file.away(where) is not None:
             continue
         if where not in begun and not any(in_use.clients(where)):

@@ -72,7 +72,19 @@ def due(
     asks for many passes a `copied` that looks once. Raises DamagedError if the manifest or the
     trash cannot be read.
     """
-    with state.opened(where) as found, storage("look into the trash"):
+    with state.opened(where) as found:
+        return due_of(found, grace, now, copied)
+
+
+def due_of(
+    found: State,
+    grace: float,
+    now: float,
+    copied: Callable[[], Collection[str]] = restored.copied,
+) -> Due:
+    """Return the same of a session that is open."""
+    where = found.place
+    with storage("look into the trash"):
         there = transaction.in_trash(where)
         if found.manifest is None:
             whole = _over(found, grace, now, copied)

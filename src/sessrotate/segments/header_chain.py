@@ -6,10 +6,12 @@ with the count and size that the others give. One forged line is found, and cann
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
+from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -50,31 +52,67 @@ class HeaderLine(Struct, frozen=True):
     damage: str | None = None
 
 
+NO_HEADER: Final = HeaderLine()
+_NUMBERED: Final = re.compile(r"(.+)\.[1-9]\d*\.jsonl(?:\.zst)?", re.DOTALL)
+
+
 def read_header(folder: Path, file: str) -> HeaderLine:
     """Return the header line of a file. Raises StorageError as the system reports."""
     start = bytearray()
     try:
         with opened(folder, file) as stream, storage("read a segment"):
-            for buffer, size in content(stream, codec_of(file)):
-                start += buffer[:size]
-                if b"\n" in start or len(start) > header.MAX_LINE:
-                    break
+            if codec_of(file) == "plain":  # of thousands of files, a buffer would take longest
+                start += stream.read(header.MAX_LINE)
+            else:
+                for buffer, size in content(stream, "zstd"):
+                    start += buffer[:size]
+                    if b"\n" in start or len(start) > header.MAX_LINE:
+                        break
     except DamagedError as error:
         return HeaderLine(damage=str(error))
     line = bytes(start[: start.find(b"\n") + 1])
-    found = header.parse(line)
-    return HeaderLine(line, found) if found or b'"segment_header"' in line else HeaderLine()
+    return HeaderLine(line, header.parse(line)) if b'"segment_header"' in line else NO_HEADER
+
+
+class Folder:
+    """What a folder holds, looked at once: the `names` in it, and how its files begin.
+
+    Raises StorageError as the system reports, when it is made and when its files are read.
+    """
+
+    def __init__(self, path: Path, listing: frozenset[str] | None = None) -> None:
+        """Look at the names, unless a `listing` has them; files are read when asked for."""
+        self.path: Final = path
+        with storage("look into the folder of segments"):
+            found = os.listdir(path) if listing is None else listing  # noqa: PTH208 - thousands
+        self.names: Final = frozenset(found)
+
+    @cached_property
+    def is_unfinished(self) -> bool:
+        """Whether nothing here is sure to be whole."""
+        return names.INTENT in self.names or {names.RECORD, names.PACK} <= self.names
+
+    @cached_property
+    def lines(self) -> dict[str, HeaderLine]:
+        """The header line of each file that a segment may be in, but for those without one."""
+        files = (file for file in sorted(self.names) if file.endswith(names.SUFFIXES))
+        read = ((file, read_header(self.path, file)) for file in files)
+        return {file: line for file, line in read if line is not NO_HEADER}
+
+    @cached_property
+    def numbered(self) -> frozenset[str]:
+        """The sessions of which a file here is called like a numbered segment."""
+        return frozenset(match[1] for match in map(_NUMBERED.fullmatch, self.names) if match)
+
+    @cached_property
+    def roots(self) -> frozenset[str]:
+        """The sessions that headers of ours name."""
+        return frozenset(head.root for _, head in headers(self.lines))
 
 
 def codec_of(file: str) -> Codec:
     """Return the codec of a segment's file, by its name."""
     return "zstd" if file.endswith(names.CODEC_SUFFIX["zstd"]) else "plain"
-
-
-def header_lines(folder: Path, listing: frozenset[str]) -> dict[str, HeaderLine]:
-    """Return the header line of every file of a folder that a segment may be in."""
-    files = (file for file in sorted(listing) if file.endswith(names.SUFFIXES))
-    return {file: read_header(folder, file) for file in files}
 
 
 def headers(lines: Mapping[str, HeaderLine]) -> list[tuple[str, Header]]:
@@ -93,19 +131,16 @@ def headers(lines: Mapping[str, HeaderLine]) -> list[tuple[str, Header]]:
     ]
 
 
-def from_headers(
-    folder: Path, listing: frozenset[str], file: str | None, live: LiveHeader | None = None
-) -> SegmentSet:
-    """Return the set that the headers in `folder` prove, or the one that `file` belongs to.
+def from_headers(folder: Folder, file: str | None, live: LiveHeader | None = None) -> SegmentSet:
+    """Return the set that the headers in a folder prove, or the one that `file` belongs to.
 
     Headers in an archive do not say how many there are; there the header of the `live` file
     does, which goes on from the last. Raises as `load.load` does.
     """
-    lines = header_lines(folder, listing)
-    found = headers(lines)
-    session, layout = _which_session(folder, listing, found, file)
+    found = headers(folder.lines)
+    session, layout = _which_session(folder, found, file)
     mine = [head for _, head in found if head.root == session and head.layout == layout]
-    files = _files(listing, session, layout, mine)
+    files = _files(folder.names, session, layout, mine)
     # A forged header must not decide how many segments there are: the most common word counts.
     told = Counter(
         head.segments for head in mine if head.segments and head.segments <= MAX_BOUNDARIES + 1
@@ -113,18 +148,18 @@ def from_headers(
     sizes = Counter(head.source_bytes for head in mine if head.source_bytes is not None)
     count = told.most_common(1)[0][0] if told else min(max(files, default=0), MAX_BOUNDARIES) + 1
     claim = _Claim(
-        folder=folder,
+        folder=folder.path,
         session=session,
         layout=layout,
         count=live.index if live else count,
         source_bytes=live.start if live else sizes.most_common(1)[0][0] if sizes else 0,
         live=live,
         files=files,
-        lines={index: lines[name] for index, name in files.items() if index},
+        lines={index: folder.lines.get(name, NO_HEADER) for index, name in files.items() if index},
     )
     parts = _parts(claim)
     return SegmentSet(
-        folder=folder,
+        folder=folder.path,
         session=session,
         parts=tuple(parts),
         source_bytes=claim.source_bytes,
@@ -155,7 +190,7 @@ class _Claim(Struct, frozen=True):
 
 
 def _which_session(
-    folder: Path, listing: frozenset[str], found: list[tuple[str, Header]], file: str | None
+    folder: Folder, found: list[tuple[str, Header]], file: str | None
 ) -> tuple[str, Layout]:
     """Return the session, and the layout, that the headers (or the file asked for) name."""
     own = dict(found).get(file) if file is not None else None
@@ -183,17 +218,18 @@ def _which_session(
     if len(fitting) > 1:
         listed = ", ".join(sorted(printable(root) for root, _ in fitting))
         raise WrongUsageError(f"The folder holds several sessions ({listed}): name a file of one.")
-    return _by_names_alone(folder, listing)
+    return _by_names_alone(folder)
 
 
-def _by_names_alone(folder: Path, listing: frozenset[str]) -> tuple[str, Layout]:
+def _by_names_alone(folder: Folder) -> tuple[str, Layout]:
     """Return the session whose segments a folder's names are, where no header can be read."""
     pattern = re.compile(r"(.+?)(\.[1-9]\d*)?\.jsonl(?:\.zst)?", re.DOTALL)
-    matches = [match for name in listing if (match := pattern.fullmatch(name))]
+    matches = [match for name in folder.names if (match := pattern.fullmatch(name))]
     if not matches:
-        raise NotASessionError(f"There are no segments in {printable(str(folder))}.")
+        raise NotASessionError(f"There are no segments in {printable(str(folder.path))}.")
     for match in matches:
-        if any(names.segment_file(match[1], "linked", 1, codec) in listing for codec in CODECS):
+        linked = (names.segment_file(match[1], "linked", 1, codec) for codec in CODECS)
+        if not folder.names.isdisjoint(linked):
             return match[1], "linked"
     roots = {match[1] for match in matches}
     if len(roots) == 1:

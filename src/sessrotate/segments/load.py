@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sessrotate import names
 from sessrotate.errors import DamagedError, printable, storage
 from sessrotate.segments import compressed_session, header, header_chain, manifest
+from sessrotate.segments.header_chain import Folder
 from sessrotate.segments.segment_set import (
     READ,
     Problem,
@@ -36,59 +37,57 @@ def load(folder: Path, file: str | None = None) -> SegmentSet:
     Raises NotASessionError if there is none, WrongUsageError if there are several and no `file`
     tells which, DamagedError if the manifest is unreadable, StorageError as the system reports.
     """
-    with storage("look into the folder of segments"):
-        listing = frozenset(entry.name for entry in folder.iterdir())
-    if names.INTENT in listing or {names.RECORD, names.PACK} <= listing:
+    return _load(Folder(folder), file)
+
+
+def _load(folder: Folder, file: str | None) -> SegmentSet:
+    if folder.is_unfinished:
         # Whatever else is there may be half of it, and the session itself is still whole.
         problem = Problem(
             "unfinished", "The folder holds an unfinished split: split the session anew."
         )
-        return SegmentSet(folder, "", (), 0, None, (problem,))
-    if names.MANIFEST in listing:
-        listed = _manifest(folder)
+        return SegmentSet(folder.path, "", (), 0, None, (problem,))
+    if names.MANIFEST in folder.names:
+        listed = _manifest(folder.path)
         if file is None or _belongs(listed, file):
-            return of_manifest(folder, listing, listed)
-    return header_chain.from_headers(folder, listing, file)
+            return of_manifest(folder.path, folder.names, listed)
+    return header_chain.from_headers(folder, file)
 
 
-def find(path: Path) -> SegmentSet | None:
+def find(path: Path, folder: Folder | None = None) -> SegmentSet | None:
     """Return the set that a folder, or a file in one, stands for; None for a file of no set.
 
-    Raises as `load` does, and as opening a session does if `path` is no file.
+    `folder` is the one that a file is in, if somebody has looked at that. Raises as `load` does,
+    and as opening a session does if `path` is no file.
     """
     with storage("look at the source"):
         is_folder = path.is_dir()
     if is_folder:
         return load(path)
     with compressed_session.plain(path):
-        return load(path.parent, path.name) if is_segment(path.parent, path.name) else None
+        folder = Folder(path.parent) if folder is None else folder
+        return _load(folder, path.name) if is_segment(folder, path.name) else None
 
 
-def is_segment(folder: Path, file: str) -> bool:
+def is_segment(folder: Folder, file: str) -> bool:
     """Tell whether a file is part of a set, rather than a session that was never split.
 
     In doubt it is: a damaged segment must never pass for a whole session.
     """
     if not file.endswith(names.SUFFIXES):
         return False
-    with storage("look into the folder of segments"):
-        listing = frozenset(entry.name for entry in folder.iterdir())
-    # Nothing in an unfinished folder is sure to be whole.
-    if names.INTENT in listing or {names.RECORD, names.PACK} <= listing:
+    if folder.is_unfinished:
         return True
     if file.endswith(names.CODEC_SUFFIX["zstd"]):
         return not compressed_session.is_session(file)
-    if names.MANIFEST in listing:
+    if names.MANIFEST in folder.names:
         # Any other program may have a file of that name: then it says nothing.
         with suppress(DamagedError):
-            if _belongs(_manifest(folder), file):
+            if _belongs(_manifest(folder.path), file):
                 return True
-    own = header_chain.read_header(folder, file)
-    if own.line or own.damage is not None:
+    if file in folder.lines:
         return True
-    found = header_chain.headers(header_chain.header_lines(folder, listing))
-    sessions = names.possible_sessions(file)
-    return any(head.root in sessions for _, head in found)
+    return not folder.roots.isdisjoint(names.possible_sessions(file))
 
 
 def read_small(folder: Path, file: str, limit: int) -> bytes:

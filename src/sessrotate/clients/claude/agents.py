@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
     from sessrotate.parsing.records import Record
 
+    Near = dict[Path, list[str]]
+    """The names of agents' transcripts in folders of live files."""
+
 AGENTS: Final = "subagents"
 RESULTS: Final = "tool-results"
 """Folders in the folder of a session's name, from 2.1.30 on."""
@@ -72,22 +75,21 @@ def owners(head: bytes) -> set[str]:
     return {session for session in named if isinstance(session, str) and session}
 
 
-def beside(live: Path, session: str) -> list[str]:
+def beside(live: Path, session: str, near: Near | None = None) -> list[str]:
     """Return the names of what is surely the session's beside its live file, the folder first.
 
-    A transcript is if its rows name the session and no other one that is there. Raises OSError if
-    the folder cannot be read.
+    A transcript is if its rows name the session and no other one that is there. Whoever asks for
+    many keeps in `near` what is there. Raises OSError if the folder cannot be read.
     """
-    found, agents = [], []
-    # By names: there may be thousands of sessions in the folder, and each is asked for.
-    there = os.listdir(live.parent) if live.parent.exists() else []  # noqa: PTH208
-    for name in sorted(name for name in there if name == session or is_agent(name)):
-        path = live.parent / name
-        if name == session and (path.is_dir() or path.is_symlink()):
-            found.append(name)
-        elif is_agent(name) and not path.is_symlink() and _is_of(path, session):
-            agents.append(name)
-    return found + agents
+    near, path = {} if near is None else near, live.parent / session
+    if live.parent not in near:  # by names: there may be thousands of sessions
+        there = os.listdir(live.parent) if live.parent.exists() else []  # noqa: PTH208
+        near[live.parent] = sorted(filter(is_agent, there))
+    found = [session] if path.is_dir() or path.is_symlink() else []
+    agents = ((name, live.parent / name) for name in near[live.parent] if name != session)
+    return found + [
+        name for name, path in agents if not path.is_symlink() and _is_of(path, session)
+    ]
 
 
 def is_agent(name: str) -> bool:

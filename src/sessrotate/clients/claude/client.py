@@ -19,9 +19,9 @@ from sessrotate.clients.claude.rows import dated_of
 from sessrotate.clients.common import (
     BOM,
     count,
+    files_in,
     has_row,
     ignored,
-    is_file,
     is_folder,
     is_link,
     iso_time,
@@ -247,13 +247,16 @@ def copies(prefix: str = "") -> Iterator[Path]:
 
 
 def _named(prefix: str, wanted: Named, unread: Unread = ignored) -> Iterator[Path]:
+    def is_wanted(name: str) -> bool:
+        if named(name) != wanted:
+            return False
+        is_copy = wanted == "copy"
+        return common.begins(name, prefix) or (
+            is_copy and common.begins(common.copied(name) or "", prefix)
+        )
+
     for project in distinct(listed(projects_folder(), unread), unread):
-        for name in names_in(project, unread):
-            is_asked = common.begins(name, prefix) or (
-                wanted == "copy" and common.begins(common.copied(name) or "", prefix)
-            )
-            if is_asked and named(name) == wanted and is_file(path := project / name, unread):
-                yield path
+        yield from files_in(project, is_wanted, unread)
 
 
 def named(file_name: str) -> Named | None:

@@ -66,8 +66,7 @@ def title(head: bytes, tail: bytes, session: str | None = None) -> Title:
         for line in _titled(edge):
             found.entitle(titled_of(line))
     for leaf in found.summaries:
-        name = b'"%s"' % leaf.encode("utf-8", "surrogatepass")
-        if any(_has_row(edge, name, leaf) for edge in (head, tail)):
+        if any(_has_row(edge, leaf) for edge in (head, tail)):
             found.leaves.add(leaf)
     if (told := found.title()).text:
         return told  # whatever the prompts are, and they are dear to find
@@ -181,10 +180,18 @@ class _Found(Struct):
         return next((each for each in by_rank if each.text), Title())
 
 
-def _has_row(edge: bytes, name: bytes, uuid: str) -> bool:
-    """Tell whether a whole row in sight has this uuid; `name` is it as JSON has it."""
-    lines = _lines_with(re.compile(re.escape(name)), edge)
-    return any(row is not None and row.uuid == uuid for row in map(row_of, lines))
+def _has_row(edge: bytes, uuid: str) -> bool:
+    """Tell whether a whole row in sight has this uuid."""
+    name = b'"%s"' % uuid.encode("utf-8", "surrogatepass")  # as JSON has it; no expression is made
+    at = edge.find(name)
+    while at >= 0:
+        end = edge.find(b"\n", at)
+        end = end if end >= 0 else len(edge)
+        row = row_of(edge[edge.rfind(b"\n", 0, at) + 1 : end].removeprefix(BOM))
+        if row is not None and row.uuid == uuid:
+            return True
+        at = edge.find(name, end)
+    return False
 
 
 def _titled(edge: bytes) -> Iterator[bytes]:
