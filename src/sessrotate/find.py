@@ -16,8 +16,8 @@ from msgspec import Struct
 from sessrotate import clients, names
 from sessrotate.archive import owner, place
 from sessrotate.clients import common
+from sessrotate.clients.claude import agents, preview
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude import preview
 from sessrotate.clients.common import UUID, listed, names_in
 from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
@@ -69,6 +69,8 @@ def path_of(session: str) -> Path:
         return beside
     if len(found) == 1:
         return found[0].path
+    if not found and (alone := dict.fromkeys(path for _, path in agents.alone(session))):
+        return _of_agents(session, [*alone])
     if not found:
         folder = printable(str(claude.projects_folder()))
         others = ", ".join(each for each in clients.CLIENTS if each != claude.NAME)
@@ -77,6 +79,21 @@ def path_of(session: str) -> Path:
             f"There is no file or session {printable(session)} (in {folder}{elsewhere})."
         )
     raise WrongUsageError(_ambiguous(session, found))
+
+
+def _of_agents(session: str, paths: list[Path]) -> Path:
+    """Return the only transcript of a session that has no file of its own.
+
+    Raises WrongUsageError if there are several.
+    """
+    if len(paths) == 1:
+        return paths[0]
+    named = "\n".join(f"  {printable(str(path))}" for path in paths[:_LISTED])
+    more = f"\n  and {len(paths) - _LISTED} more" if len(paths) > _LISTED else ""
+    raise WrongUsageError(
+        f"Of {printable(session)} only the transcripts of its agents are there. Give the path of "
+        f"one:\n{named}{more}"
+    )
 
 
 def _exact(matches: Iterable[_Match], session: str) -> list[_Match]:

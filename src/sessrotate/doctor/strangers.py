@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients, find, names
 from sessrotate.archive import owner, place
+from sessrotate.clients.claude import agents
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_file, is_folder, listed
 from sessrotate.errors import DamagedError, printable
@@ -22,8 +23,9 @@ from sessrotate.system import inside
 from sessrotate.system.source import PIECE, is_zeros
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
 
 _TOLD: Final = 3
@@ -117,6 +119,26 @@ def copies() -> Iterator[tuple[Path, str]]:
             "not need that."
         )
         yield path, told
+
+
+def agents_alone(archives: Iterable[Place]) -> Iterator[tuple[str, Path, str]]:
+    """Yield sessions of which only transcripts of agents are there, each with one and a sentence.
+
+    Not of those that have one of the `archives`.
+    """
+    known = {where.session for where in archives}
+    found: dict[str, list[Path]] = {}
+    for session, path in agents.alone():
+        found.setdefault(session, []).append(path)
+    for session, paths in found.items():
+        if session not in known:
+            more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
+            told = (
+                f"{printable(str(paths[0]))}{more}: this is what agents of {printable(session)} "
+                "said, and the session itself was never written. `sessrotate search` finds it. "
+                "The client's clean-up deletes it with old sessions: copy what you want to keep."
+            )
+            yield session, paths[0], told
 
 
 def no_session(path: Path) -> tuple[str, str] | None:

@@ -102,6 +102,8 @@ def _taken(number: int) -> str:
 def _size(entry: SessionInfo, _shown: _Shown) -> str:
     if entry.is_live:
         return size(entry.bytes)
+    if not entry.is_there:
+        return "-"
     return "put away" if entry.is_away else "gone"
 
 

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from sessrotate import clients
 from sessrotate.archive import place
+from sessrotate.clients.claude import agents
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.common import ignored, real, room_in
+from sessrotate.clients.common import ignored, real
 from sessrotate.clients.protocol import Placing, Telling
 from sessrotate.reports import archive_summary, file_edges, project_folder
 from sessrotate.reports.archive_summary import NOTHING
@@ -52,7 +53,8 @@ class FoundSession(Struct, frozen=True):
 
     `place` is None for the clients whose sessions are not rotated in place. `file` is the device
     and inode of the live file, None if it cannot be read. `boundaries` are the uuids of the
-    compactions that open archived segments.
+    compactions that open archived segments. `beside` are the paths of its agents' transcripts in
+    the folder of its project (Claude Code 2.0.x).
     """
 
     info: SessionInfo
@@ -60,6 +62,7 @@ class FoundSession(Struct, frozen=True):
     place: Place | None
     file: tuple[int, int] | None
     boundaries: frozenset[str]
+    beside: tuple[str, ...] = ()
 
 
 def sessions(
@@ -197,7 +200,9 @@ def of_place(
     held = None
     if where.session in folder.archives:
         held = archive_summary.look(where, unread, here)
-    if held is None and (here is None or file_edges.has_only_zeros(here, where.live)):
+    if held is None and here is None:
+        return _only_agents(where, folder, unread)
+    if held is None and here is not None and file_edges.has_only_zeros(here, where.live):
         return None
     held = held or NOTHING
     newest = here or held.away
@@ -219,12 +224,7 @@ def of_place(
         seen = replace(seen, standing="copy")
     if seen.title.source == "none" and where.session in folder.titles:
         seen = replace(seen, title=folder.titles[where.session])
-    side, side_disk = folder.agents.get(where.session, (0, 0))
-    if where.session in folder.folders:
-        # A client that may trim the live file, or our hook, gives it a second name there.
-        size, taken = room_in(where.live.parent / where.session, here.file if here else None)
-        side, side_disk = side + size, side_disk + taken
-    return _found(
+    found = _found(
         claude,
         where.live,
         seen,
@@ -232,9 +232,24 @@ def of_place(
         (None, None) if brief else _compactions(newest, header, held),
         where=where,
         held=held,
-        side=(side, side_disk),
+        side=folder.side(where, here),
         lost=held is NOTHING and here is not None and header is not None and not is_copy,
     )
+    return replace(found, beside=folder.beside.get(where.session, ()))
+
+
+def _only_agents(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSession | None:
+    """Return a session of which its client wrote no file, but its agents' transcripts."""
+    beside = folder.beside.get(where.session, ())
+    paths = (*beside, *map(str, agents.transcripts(where.live, where.session)))
+    seen = next(filter(None, (file_edges.seen(each, unread) for each in paths)), None)
+    if seen is None:
+        return None
+    sight = replace(file_edges.sight(where.session, seen, b""), standing="agent")
+    held = replace(NOTHING, modified=seen.modified)
+    side = folder.side(where, None)
+    found = _found(claude, where.live, sight, None, (None, 0), where=where, held=held, side=side)
+    return replace(found, beside=beside)
 
 
 def _found(

@@ -80,7 +80,8 @@ class Errors:
 
 def found(errors: Errors) -> list[FoundSession]:
     """Return all sessions of all clients, largest first, with those that nobody used."""
-    listed = [*discovery.sessions(hidden=True, unread=errors.told)]
+    found = discovery.sessions(hidden=True, unread=errors.told)
+    listed = [each for each in found if each.info.is_there]
     return sorted(listed, key=lambda each: (-each.info.bytes, each.info.path))
 
 

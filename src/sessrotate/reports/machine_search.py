@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -32,7 +33,6 @@ from sessrotate.segments import compressed_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from sessrotate.clients.common import Unread
     from sessrotate.reading.search import Query
@@ -77,12 +77,18 @@ def known(unread: Unread) -> list[SessionInfo]:
 
     Behind each stand the transcripts of its agents, which are read by their paths.
     """
-    found = unambiguous(each.info for each in discovery.sessions(hidden=True, unread=unread))
+    found = [*discovery.sessions(hidden=True, unread=unread)]
+    named = unambiguous(each.info for each in found)
     newest_first = sorted(
-        (each for each in found if each.bytes or each.segments or not each.is_live),
-        key=lambda each: (-each.last_used, each.id, each.path),
+        zip(named, found, strict=True),
+        key=lambda each: (-each[0].last_used, each[0].id, each[0].path),
     )
-    return [each for info in newest_first for each in (info, *_agents(info))]
+    known = []
+    for info, each in newest_first:
+        transcripts = [*_agents(info, each.beside)]
+        if info.bytes or info.segments or not info.is_live or transcripts:
+            known += [info, *transcripts]
+    return known
 
 
 def of_session(known: Sequence[SessionInfo], path: Path) -> list[SessionInfo]:
@@ -116,14 +122,14 @@ def parents(known: Iterable[SessionInfo]) -> dict[Path, Path]:
     return found
 
 
-def _agents(info: SessionInfo) -> Iterator[SessionInfo]:
+def _agents(info: SessionInfo, beside: Iterable[str]) -> Iterator[SessionInfo]:
     """Yield the transcripts of a session's agents that are in files of their own, as sessions."""
     if info.client != claude.NAME or not info.side_bytes:
         return
-    for path in agents.transcripts(info.path, info.id):
+    for path in (*map(Path, beside), *agents.transcripts(info.path, info.id)):
         with suppress(OSError):
             size = path.lstat().st_size
-            title = replace(info.title, text=f"an agent of {info.title.text}")
+            title = replace(info.title, text=f"an agent of {info.title.text or info.id}")
             yield replace(
                 info,
                 id=str(path),

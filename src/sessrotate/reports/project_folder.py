@@ -17,7 +17,7 @@ from sessrotate import names
 from sessrotate.archive import place
 from sessrotate.clients.claude import agents, titles
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.common import is_link, passing_over, real
+from sessrotate.clients.common import is_link, passing_over, real, room_in
 from sessrotate.errors import DamagedError
 from sessrotate.reports import file_edges
 from sessrotate.segments import load, manifest
@@ -38,26 +38,42 @@ _INDEX: Final = "sessions-index.json"
 class ProjectFolder(Struct):
     """Ids of sessions with a live file, with a folder beside it, and with an archive.
 
-    `agents` are the bytes of agents' transcripts by session, and those of the disk that they take;
-    `titles` those of the client's index.
+    `agents` are the bytes of agents' transcripts by session, and those of the disk that they take,
+    and `beside` the paths of these. `alone` are sessions that have such transcripts and no file of
+    their own. `titles` those of the client's index.
     """
 
     live: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
     archives: set[str] = field(default_factory=set)
     agents: dict[str, tuple[int, int]] = field(default_factory=dict)
+    beside: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    alone: set[str] = field(default_factory=set)
     titles: dict[str, Title] = field(default_factory=dict)
 
-    def add_agent(self, owners: set[str], here: Edges) -> None:
+    def add_agent(self, path: str, owners: set[str], here: Edges) -> None:
         """Count a transcript that names these sessions to one of them: one that is there."""
         ranked = sorted(owners, key=lambda each: (each not in self.live, each))
         for owner in ranked[:1]:
             size, disk = self.agents.get(owner, (0, 0))
             self.agents[owner] = size + here.size, disk + here.disk
+            self.beside[owner] = (*self.beside.get(owner, ()), path)
+
+    def side(self, where: Place, here: Edges | None) -> tuple[int, int]:
+        """Return the bytes of what lies beside a session, and those of the disk.
+
+        `here` are the edges of its live file: a client that may trim it, or our hook, gives it a
+        second name there.
+        """
+        side, side_disk = self.agents.get(where.session, (0, 0))
+        if where.session in self.folders:
+            size, taken = room_in(where.live.parent / where.session, here.file if here else None)
+            side, side_disk = side + size, side_disk + taken
+        return side, side_disk
 
     def places(self, projects: Path, name: str) -> Iterator[Place]:
         """Yield the places of the project's sessions, in the order of their ids."""
-        return place.all_named(projects, name, sorted(self.live | self.archives))
+        return place.all_named(projects, name, sorted(self.live | self.archives | self.alone))
 
 
 def archived(unread: Unread) -> dict[str, set[str]]:
@@ -88,7 +104,7 @@ def every(unread: Unread) -> Iterator[tuple[str, ProjectFolder]]:
 def read(folder: Path, archives: set[str], unread: Unread) -> ProjectFolder:
     """Return what the folder of a project holds; `archives` are the ids of archived sessions."""
     found = ProjectFolder(archives=archives)
-    transcripts: list[tuple[set[str], Edges]] = []
+    transcripts: list[tuple[str, set[str], Edges]] = []
     for entry in () if _is_alias(folder) else _entries(folder, unread):
         name = entry.name
         with passing_over(entry.path, unread):
@@ -106,10 +122,17 @@ def read(folder: Path, archives: set[str], unread: Unread) -> ProjectFolder:
                 here = file_edges.seen(entry.path, unread)
                 if here is not None:
                     transcripts.append(
-                        (agents.owners(here.head), replace(here, head=b"", tail=b""))
+                        (entry.path, agents.owners(here.head), replace(here, head=b"", tail=b""))
                     )
-    for owners, here in transcripts:
-        found.add_agent(owners, here)
+    for path, owners, here in sorted(transcripts, key=lambda each: each[0]):
+        found.add_agent(path, owners, here)
+    there = found.live | found.archives
+    found.alone = found.beside.keys() - there
+    found.alone |= {
+        name
+        for name in found.folders - there
+        if agents.transcripts(folder / f"{name}{names.SUFFIX}", name)
+    }
     return found
 
 

@@ -88,6 +88,11 @@ class SessionInfo(Struct, frozen=True):
     """The session that this one continues, None where none is known."""
 
     @property
+    def is_there(self) -> bool:
+        """Whether anything of the session itself is there, and not only what its agents said."""
+        return self.is_live or self.is_away or bool(self.archived_disk_bytes)
+
+    @property
     def reach(self) -> int:
         """The bytes of the live file or, of a session without one, those of its archive's files."""
         return self.bytes if self.is_live else self.archived_disk_bytes

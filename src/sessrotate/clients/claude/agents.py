@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from sessrotate.clients.claude.client import AGENT, SUFFIX
+from sessrotate.clients.claude.client import AGENT, SUFFIX, distinct, projects_folder
 from sessrotate.clients.claude.rows import Outcome, Shown, Started, origin_of, shown_of, started_of
 from sessrotate.clients.claude.titles import WARM_UP
 from sessrotate.clients.claude.view import of_row
-from sessrotate.clients.common import listed, text
+from sessrotate.clients.common import begins, is_folder, listed, names_in, text
 from sessrotate.clients.preview import EDGE, Agent, rows
 from sessrotate.clients.prompts import asked
 from sessrotate.errors import SessrotateError
@@ -43,15 +43,38 @@ AGENTS: Final = "subagents"
 RESULTS: Final = "tool-results"
 """Folders in the folder of a session's name, from 2.1.30 on."""
 
+_NAMES: Final = f"{AGENT}*{SUFFIX}"
 _META: Final = ".meta.json"
 _META_BYTES: Final = 64 * 1024
 _STARTED: Final = (b'"agentId"', b'"Task"', b'"Agent"')
 
 
 def transcripts(live: Path, session: str) -> list[Path]:
-    """Return the transcripts in the folder of a session's name, in order (2.1.30 and later)."""
-    found = (live.parent / session / AGENTS).rglob(f"{AGENT}*{SUFFIX}")
+    """Return the transcripts in the folder of a session's name, in order (2.1.30 and later).
+
+    Those of an agent team stand directly in it.
+    """
+    folder = live.parent / session
+    found = chain(folder.glob(_NAMES), (folder / AGENTS).rglob(_NAMES))
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+
+def alone(prefix: str = "") -> Iterator[tuple[str, Path]]:
+    """Yield the transcripts of sessions that have no file of their own, each with its session.
+
+    Only of sessions whose id begins so. Which of them have an archive is not asked.
+    """
+    for project in distinct(listed(projects_folder())):
+        there = {*names_in(project)}
+        for name in sorted(there):
+            path = project / name
+            if is_agent(name):
+                with suppress(SessrotateError, OSError):
+                    named = owners(_head(path)[0])
+                    if named and not any(f"{each}{SUFFIX}" in there for each in named):
+                        yield from ((each, path) for each in sorted(named) if begins(each, prefix))
+            elif begins(name, prefix) and f"{name}{SUFFIX}" not in there and is_folder(path):
+                yield from ((name, each) for each in transcripts(path, name))
 
 
 def of(live: Path, session: str) -> list[Agent]:

@@ -1,0 +1,88 @@
+"""What agents said is found wherever their clients put it, also where no session is there."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support import command_line, homes
+from support.command_line import ID, called, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.homes import Home
+
+OTHER = ID[:-1] + "2"
+
+
+def transcript(words: str, session: str = ID) -> bytes:
+    row = {
+        "type": "user",
+        "isSidechain": True,
+        "uuid": words,
+        "sessionId": session,
+        "timestamp": "2026-03-01T10:00:00Z",
+        "message": {"role": "user", "content": words},
+    }
+    return json.dumps(row).encode() + b"\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A session with a transcript beside it, one in its folder, and one in `subagents`."""
+    made = homes.home(tmp_path, monkeypatch, command_line.session())
+    folder = made.live.parent
+    write(folder / "agent-a1.jsonl", transcript("beside-it"))
+    write(folder / ID / "agent-a2.jsonl", transcript("directly-in-it"))
+    write(folder / ID / "subagents" / "agent-a3.jsonl", transcript("further-in-it"))
+    return made
+
+
+WORDS = "beside-it|directly-in-it|further-in-it"
+
+
+@pytest.mark.parametrize("state", ["plain", "rotated", "put away"])
+def test_every_transcript_is_searched_and_exported(home: Home, state: str) -> None:
+    if state == "rotated":
+        home.rotate()
+    told = called("search", WORDS).out
+    assert all(word in told for word in WORDS.split("|"))
+    if state == "put away":
+        assert called("archive", ID).code == 0
+        assert called("restore", ID).code == 0
+    shown = called("export", ID, "--format", "markdown").out
+    assert all(word in shown for word in WORDS.split("|"))
+
+
+def test_a_session_that_was_never_written_is_listed_found_and_named(home: Home) -> None:
+    home.live.unlink()
+    (row,) = called("list", "--hidden", "--json").document()
+    assert (row["session"], row["standing"], row["bytes"], row["live"]) == (ID, "agent", 0, False)
+    assert row["disk_bytes"] >= 3 * 4096
+    assert called("list", "--json").document() == []
+    told = called("search", WORDS).out
+    assert all(word in told for word in WORDS.split("|"))
+    ended = called("read", ID)
+    assert ended.code == 2
+    assert ended.err.count("agent-a") == 3
+    named = called("doctor")
+    assert named.code == 1
+    assert "agent-a2.jsonl and 2 more: this is what agents of" in named.out + named.err
+    assert called("report", "--all").code == 0
+    assert called("tidy", "-n").code == 0
+
+
+def test_the_only_transcript_of_a_session_is_read_by_its_id(home: Home) -> None:
+    write(home.live.parent / "agent-b1.jsonl", transcript("all-alone", OTHER))
+    assert "all-alone" in called("read", OTHER).out
+    assert "all-alone" in called("export", OTHER).out
+
+
+def test_nothing_is_said_of_agents_whose_session_is_there(home: Home) -> None:
+    assert called("doctor").code == 0
+    home.rotate()
+    assert called("doctor").code == 0
+    assert len(called("list", "--hidden", "--json").document()) == 1
