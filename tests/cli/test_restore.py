@@ -105,7 +105,7 @@ def test_too_little_room_is_said_before_anything_is_written(
     before = snapshot(home.config)
     ended = called("restore", ID)
     assert_one_sentence(ended, 74)
-    assert re.search(r"and 10 are free\. Make room for [\d,]+ more, then", ended.err)
+    assert re.search(r"and 10 B are free\. Make room for [\d.]+ KiB more, then", ended.err)
     assert snapshot(home.config) == before
 
 

@@ -82,7 +82,7 @@ def test_columns_stand_below_their_names_and_sizes_are_whole(
     for row, each in zip(rows, entries, strict=True):
         cells = at_columns(row)
         assert "".join(cells[:10]).strip() == each.id[:8]
-        away = "put away" if each.is_away else "gone"
+        away = "put away" if each.is_away else "gone" if each.archived_disk_bytes else "-"
         wanted = {"size": size(each.bytes) if each.is_live else away}
         if "archived" in names:
             held = each.archived_bytes

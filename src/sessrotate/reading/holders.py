@@ -16,6 +16,7 @@ from sessrotate import clients, names
 from sessrotate.archive import continued, owner, state
 from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.claude import trim
 from sessrotate.clients.common import is_file
 from sessrotate.errors import DamagedError, InputError, RequestError, printable
 from sessrotate.reading import foreign_set, salvage
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from sessrotate.archive.place import Place
     from sessrotate.clients.protocol import Client
 
 
@@ -82,8 +84,7 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
     where = owner.read_with(path, around.places)
     with ExitStack() as stack:
         begins_so = continued.begins_so(path)
-        # Of one that was never rotated there is neither a header nor an archive.
-        if where is not None and (begins_so or os.path.lexists(where.archive)):
+        if where is not None and (begins_so or _may_be_parted(where)):
             found = stack.enter_context(state.opened(where))
             # Of a session that is whole again, its archive stands for the session, too.
             if found.is_rotated or (found.restored is not None and path.name != where.live.name):
@@ -112,6 +113,14 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
             return
         source = stack.enter_context(compressed_session.opened(path))
         yield WholeFile(source, clients.client_of(source))
+
+
+def _may_be_parted(where: Place) -> bool:
+    """Tell whether anything but a live file without a header may belong to the history.
+
+    That is an archive, and what the client kept when it trimmed the file.
+    """
+    return os.path.lexists(where.archive) or trim.may_be_trimmed(where.live, where.session)
 
 
 def _aside(path: Path, stack: ExitStack) -> SegmentSet | Salvaged:
