@@ -210,6 +210,9 @@ def test_a_folder_that_has_something_is_left_alone(three: Home, tmp_path: Path) 
     assert piped("export", "--all", "-o", tmp_path, env=three.env).code == 77
     assert piped("export", "--all", env=three.env).code == 2
     assert piped("export", "--all", ID, "-o", tmp_path / "new", env=three.env).code == 2
+    nowhere = ("export", "--project", "/no/such", "-o", tmp_path / "new")
+    assert piped(*nowhere, env=three.env).code == 2
+    assert piped("export", "--all", "-o", "-", env=three.env).code == 2
     assert not (tmp_path / "new").exists()
 
 

@@ -189,14 +189,16 @@ def _all(
     quiet: bool,
 ) -> None:
     """Export all sessions, of a project if one is named, each whole, and an index of them."""
-    if folder is None:
-        raise WrongUsageError("Name a new folder for them with -o FOLDER.")
+    if folder is None or str(folder) == "-":
+        raise WrongUsageError("All sessions go to a folder: name a new one with -o FOLDER.")
     if scope.at is not None:
         raise WrongUsageError("--at is a place in one session: name it.")
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         to_file.refuse(folder)
     wanted = Wanted(project=project, paths=paths_of(project))
     found = in_order(filter(wanted.takes, listing.sessions(on_unread=_warn_unread)), "date")
+    if not found:
+        raise WrongUsageError("No session matches: `sessrotate list` shows what there is.")
     written: list[Exported] = []
     taken = {"index"}
     errors: list[SessrotateError] = []
