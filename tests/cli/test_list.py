@@ -622,12 +622,16 @@ def test_a_copy_is_listed_when_asked_for_and_no_command_takes_it_by_itself(home:
     assert copy.read_bytes() == big
 
 
-def test_the_end_of_a_session_that_was_put_away_is_not_made_up(home: Home) -> None:
+def test_the_end_of_a_session_that_was_put_away_is_known_as_long_as_its_record_is(
+    home: Home,
+) -> None:
     path = add(home, OTHER, size=200_000)
     late = {"type": "user", "sessionId": OTHER, "timestamp": "2026-03-05T12:00:00.000Z"}
     path.write_bytes(path.read_bytes() + json.dumps(late).encode() + b"\n")
     assert {each["session"]: each["ended"] for each in listed()}[OTHER] == late["timestamp"]
     assert called("archive", OTHER).code == 0
+    assert {each["session"]: each["ended"] for each in listed()}[OTHER] == late["timestamp"]
+    (home.config / "sessrotate" / "archives" / OTHER / "record.json").unlink()
     assert {each["session"]: each["ended"] for each in listed()}[OTHER] is None
 
 

@@ -343,3 +343,18 @@ def test_a_clone_of_a_rotated_session_continues_it(home: Home) -> None:
     assert [(path.stem, link.session, link.reason) for path, link in continuing.links()] == [
         (OTHER, ID, "same rows")
     ]
+
+
+@pytest.mark.parametrize("is_rotated", [True, False])
+def test_when_it_was_used_is_said_as_before_once_it_is_put_away(
+    home: Home, is_rotated: bool
+) -> None:
+    if is_rotated:
+        home.rotate()
+    os.utime(home.live, (4e9, 4e9))
+    before = only()
+    archive.archive(home.where, 0.2, lambda _done: None)
+    after = only()
+    assert after.is_away
+    assert (after.last_used, after.ended) == (before.last_used, before.ended)
+    assert before.last_used < 2e9

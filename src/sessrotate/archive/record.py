@@ -178,14 +178,15 @@ class CompressedFile(Struct, frozen=True, array_like=True):
 class PutAway(Struct, frozen=True):
     """A session that was put away, or is on its way there or back, since when (ISO 8601, UTC).
 
-    `folders` are the paths of folders with compressed files, and when each was last changed before
-    that, in nanoseconds since 1970.
+    `used` is when its last record was written, empty where none says. `folders` are the paths of
+    folders with compressed files, and when each was changed before (nanoseconds since 1970).
     """
 
     standing: Step
     at: str
     compressed: tuple[CompressedFile, ...] = ()
     folders: tuple[tuple[str, _Time], ...] = ()
+    used: Annotated[str, Meta(max_length=64)] = ""
 
 
 class Waiting(Struct, frozen=True):
@@ -278,8 +279,7 @@ def read(archive: Path) -> Record:
 def told(archive: Path) -> Record:
     """Return the record of an archive; where it is lost or damaged, what the files there tell.
 
-    A damaged record may be that of a restored session, so nothing rotates that by itself. Nothing
-    behind a link is opened.
+    A damaged one may be that of a restored session: nothing rotates that. No link is followed.
     """
     session = names.session_of_key(archive.name) or ""
     if os.path.islink(archive) or os.path.islink(archive.parent):  # noqa: PTH114 - never raises
@@ -293,8 +293,8 @@ def told(archive: Path) -> Record:
     restored = UNKNOWN if is_there and not is_away else None
     if not is_away and not (is_there and is_any):
         return Record(session, restored=restored)
-    step: Step = "archived" if is_away else "unarchiving"
-    return Record(session, away=PutAway(step, "", tuple(_compressed(folder))), restored=restored)
+    put_away = PutAway("archived" if is_away else "unarchiving", "", tuple(_compressed(folder)))
+    return Record(session, away=put_away, restored=restored)
 
 
 def away(archive: Path, session: str) -> Path | None:

@@ -36,7 +36,8 @@ class ArchiveSummary(Struct, frozen=True):
 
     `content_bytes` is the history that it holds, not compressed and without what was pruned, None
     if its manifest cannot be read. `away` are the edges of a live file that was archived (of a
-    compressed one only the first), `head` is the beginning of the oldest segment.
+    compressed one only the first), and `used` is when its last record was written, empty where that
+    is not known. `head` is the beginning of the oldest segment.
     `disk_bytes` are the blocks of the disk that all of it takes, its folders among it, and
     `waiting_bytes` those of replaced live files that somebody may still write to. `is_busy`: a
     rotation or restoration was interrupted.
@@ -48,6 +49,7 @@ class ArchiveSummary(Struct, frozen=True):
     segments: tuple[Segment, ...] = ()
     head: bytes = b""
     away: Edges | None = None
+    used: str = ""
     waiting_bytes: int = 0
     is_busy: bool = False
 
@@ -98,7 +100,7 @@ def look(where: Place, unread: Unread, live: Edges | None = None) -> ArchiveSumm
         told = archived_file.told(where) if is_asked else Record(where.session)
         found = replace(found, is_busy=told.intent is not None or names.PACK in files)
         if told.away is not None:
-            found = _away(where, found)
+            found = replace(_away(where, found), used=told.away.used)
         newest = live or found.away
         is_whole = newest is not None and not newest.head.startswith(names.ROTATED)
         if is_whole and told.restored is not None:

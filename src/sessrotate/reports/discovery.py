@@ -220,6 +220,8 @@ def of_place(
             gone = f"{amount(header.start)} of history that are not here"
             unread(str(where.archive), f"{gone}: `sessrotate doctor` says more")
     seen = _preview(where.session, newest, held, brief=brief)
+    if here is None and held.used:
+        seen = replace(seen, ended=held.used)
     if is_copy:  # of the session's own live file, in another project
         seen = replace(seen, standing="copy")
     if seen.title.source == "none" and where.session in folder.titles:

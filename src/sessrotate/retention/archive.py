@@ -239,7 +239,7 @@ def _move_all(where: Place, wait: float) -> tuple[int, PutAway]:
         source.thaw()
         here = source.identity()
         second_names.forget(where, os.fstat(source.fd))  # it goes where no client trims it
-        freed = _bytes(where, items)
+        freed, used = _bytes(where, items), _seen(where, source).ended
         try:
             fs.create_folder(where.archive)
             archive_files.write_standing(where, "archiving")
@@ -253,7 +253,7 @@ def _move_all(where: Place, wait: float) -> tuple[int, PutAway]:
                 raise InUseError("A client writes to the session: close it, then try again.")
             if os.path.lexists(where.live):
                 raise _saved(where)
-            return freed, archive_files.write_standing(where, "archived")
+            return freed, archive_files.write_standing(where, "archived", used)
         except BaseException as error:
             kept = None
             with suppress(OSError, DamagedError):

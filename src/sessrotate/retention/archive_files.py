@@ -94,9 +94,12 @@ def sizes(paths: Iterable[Path]) -> dict[Path, int]:
     return found
 
 
-def write_standing(place: Place, standing: Step) -> PutAway:
-    """Record where the session stands, and that nothing is compressed; return that."""
-    note = PutAway(standing, units.written(time.time()))
+def write_standing(place: Place, standing: Step, used: str | None = None) -> PutAway:
+    """Record where the session stands, and that nothing is compressed; return that.
+
+    `used` is the time of its last record.
+    """
+    note = PutAway(standing, units.written(time.time()), used=(used or "")[:64])
     swap.change_record(place, away=note)
     return note
 
