@@ -32,7 +32,7 @@ def seen(places: Iterable[Place]) -> Seen:
         width=streams.terminal_width(),
         colour=streams.colours(),
         home=str(user_folders.home()),
-        known=listing.of(places),
+        known={where: each.info for where, each in listing.of(places).items()},
     )
 
 

@@ -272,20 +272,9 @@ def moved_and_gained(found: Sequence[Outcome]) -> str:
 
 def outcomes_json(found: Sequence[Outcome]) -> str:
     """Return the same for programs."""
-    document = {
-        "sessions": [
-            common.outcome(
-                entry,
-                bytes_before=entry.before,
-                bytes_after=entry.size,
-                disk_bytes_gained=entry.gained,
-            )
-            for entry in found
-        ],
-        "bytes_moved": sum(entry.freed for entry in found),
-        "disk_bytes_gained": sum(entry.gained for entry in found),
-    }
-    return common.as_json(document)
+    return shown_outcomes.as_json(
+        found, {"bytes_before": lambda entry: entry.before, "bytes_after": lambda entry: entry.size}
+    )
 
 
 def restored(session: str, plan: RestorePlan | None, *, dry_run: bool) -> str:

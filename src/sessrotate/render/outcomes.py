@@ -125,6 +125,26 @@ def _left(found: Sequence[Outcome], seen: Look) -> Iterator[str]:
             yield from wrapped
 
 
+def as_json(
+    found: Sequence[Outcome], figures: Mapping[str, Callable[[Outcome], int]], **more: bool
+) -> str:
+    """Return for programs what became of each session, with these figures, and the sums."""
+    document = {
+        "sessions": [
+            common.outcome(
+                entry,
+                **{name: figure(entry) for name, figure in figures.items()},
+                disk_bytes_gained=entry.gained,
+            )
+            for entry in found
+        ],
+        "bytes_moved": sum(entry.freed for entry in found),
+        "disk_bytes_gained": sum(entry.gained for entry in found),
+        **more,
+    }
+    return common.as_json(document)
+
+
 def put_away(found: Sequence[Outcome], seen: Seen, *, dry_run: bool) -> Iterator[str]:
     """Yield what `archive` shows: what became of each session, and the sum."""
     yield from table(found, PUT_AWAY, seen)
@@ -160,18 +180,8 @@ PUT_AWAY: Final[Mapping[str, Callable[[Outcome], str]]] = {
 
 def put_away_json(found: Sequence[Outcome], *, dry_run: bool) -> str:
     """Return the same for programs."""
-    document = {
-        "sessions": [
-            common.outcome(
-                entry,
-                bytes_moved=entry.freed,
-                bytes_stored=entry.size,
-                disk_bytes_gained=entry.gained,
-            )
-            for entry in found
-        ],
-        "bytes_moved": sum(entry.freed for entry in found),
-        "disk_bytes_gained": sum(entry.gained for entry in found),
-        "dry_run": dry_run,
+    figures = {
+        "bytes_moved": lambda entry: entry.freed,
+        "bytes_stored": lambda entry: entry.size,
     }
-    return common.as_json(document)
+    return as_json(found, figures, dry_run=dry_run)

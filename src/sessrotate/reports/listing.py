@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
     from sessrotate.clients.common import Unread
+    from sessrotate.reports.discovery import FoundSession
     from sessrotate.reports.session_info import SessionInfo
 
 
@@ -64,12 +65,12 @@ def _sessions(unread: Unread) -> list[SessionInfo]:
     return unambiguous(listed)
 
 
-def of(places: Iterable[Place]) -> dict[Place, SessionInfo]:
-    """Return what the list says of these sessions, those of which nothing is there left out.
+def of(places: Iterable[Place]) -> dict[Place, FoundSession]:
+    """Return these sessions as the list finds them, those of which nothing is there left out.
 
     Which of them run is not asked.
     """
-    found: dict[Place, SessionInfo] = {}
+    found: dict[Place, FoundSession] = {}
     ordered = sorted(places, key=lambda each: each.live)
     for parent, group in groupby(ordered, key=lambda each: each.live.parent):
         wanted = [*group]
@@ -78,7 +79,7 @@ def of(places: Iterable[Place]) -> dict[Place, SessionInfo]:
         for where in wanted:
             entry = discovery.of_place(where, folder, ignored)
             if entry is not None:
-                found[where] = entry.info
+                found[where] = entry
     return found
 
 

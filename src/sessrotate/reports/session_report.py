@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sessrotate.archive import owner, state
-from sessrotate.clients.common import ignored
 from sessrotate.errors import DamagedError, StorageError, storage
 from sessrotate.reading.session import open_session
-from sessrotate.reports import discovery, expected_gain, project_folder, segment_rows
+from sessrotate.reports import expected_gain, listing, segment_rows
 from sessrotate.reports.counting import Counts, Tally
 from sessrotate.reports.segment_rows import Seen
 from sessrotate.system import in_use
@@ -63,9 +62,7 @@ def of_found(
 
 def _sight(where: Place) -> Sight | None:
     """Return what the first and last bytes of a session say, as lists have it."""
-    archives = {where.session} if where.archive.is_dir() else set[str]()
-    folder = project_folder.read(where.live.parent, archives, ignored)
-    found = discovery.of_place(where, folder, ignored)
+    found = listing.of([where]).get(where)
     return None if found is None else found.sight
 
 
