@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,6 +56,15 @@ def test_every_transcript_is_searched_and_exported(home: Home, state: str) -> No
         assert called("restore", ID).code == 0
     shown = called("export", ID, "--format", "markdown").out
     assert all(word in shown for word in WORDS.split("|"))
+
+
+def test_an_agent_that_outlasts_its_session_is_found_by_its_own_time(home: Home) -> None:
+    home.live.write_bytes(command_line.session().replace(b"2026-", b"2020-"))
+    os.utime(home.live, (1e9, 1e9))
+    since = ("--since", "2026-03-01T09:59:59Z")
+    ended = called("search", "further-in-it", *since)
+    assert "further-in-it" in ended.out
+    assert ended.out.endswith("\n1 hit in 1 of 1 session.\n")
 
 
 def test_a_session_that_was_never_written_is_listed_found_and_named(home: Home) -> None:

@@ -128,7 +128,7 @@ def _agents(info: SessionInfo, beside: Iterable[str]) -> Iterator[SessionInfo]:
         return
     for path in (*map(Path, beside), *agents.transcripts(info.path, info.id)):
         with suppress(OSError):
-            size = path.lstat().st_size
+            seen = path.lstat()
             title = replace(info.title, text=f"an agent of {info.title.text or info.id}")
             yield replace(
                 info,
@@ -138,7 +138,8 @@ def _agents(info: SessionInfo, beside: Iterable[str]) -> Iterator[SessionInfo]:
                 title=title,
                 is_live=True,
                 is_away=False,
-                bytes=size,
+                bytes=seen.st_size,
+                modified=seen.st_mtime,
                 archived_bytes=0,
                 segments=0,
                 side_bytes=0,
