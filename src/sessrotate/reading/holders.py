@@ -102,6 +102,9 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
         if where is None and salvage.is_aside(path):
             yield _aside(path, stack)
             return
+        if compressed_session.is_transcript(path):
+            yield WholeFile(stack.enter_context(compressed_session.transcript(path)), claude)
+            return
         # Before our own sets: these take whatever has a header for a segment of theirs.
         folder = around.folder(path)
         look_around = where is None
