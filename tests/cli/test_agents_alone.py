@@ -79,6 +79,18 @@ def test_transcripts_are_found_while_the_session_is_put_away(home: Home, *, is_l
     assert again == shown or is_long
 
 
+def test_a_damaged_transcript_of_a_session_that_was_put_away_is_named(home: Home) -> None:
+    path = home.live.parent / "agent-a1.jsonl"
+    write(path, path.read_bytes() + transcript("long " * 20_000))
+    assert called("archive", ID).code == 0
+    (away,) = home.archive.rglob("agent-*.jsonl.zst")
+    write(away, away.read_bytes()[:-8] + b"damaged!")
+    ended = called("search", "beside-it")
+    assert ended.code == 74
+    assert f"{away}: " in ended.err
+    assert "its compressed data is damaged" in called("export", ID, "--format", "markdown").out
+
+
 def test_an_agent_that_outlasts_its_session_is_found_by_its_own_time(home: Home) -> None:
     home.live.write_bytes(command_line.session().replace(b"2026-", b"2020-"))
     os.utime(home.live, (1e9, 1e9))

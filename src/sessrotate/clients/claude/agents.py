@@ -16,7 +16,7 @@ import json
 import os
 from contextlib import suppress
 from io import FileIO
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -29,7 +29,7 @@ from sessrotate.clients.claude.view import of_row
 from sessrotate.clients.common import begins, is_folder, listed, names_in, text
 from sessrotate.clients.preview import EDGE, Agent, rows
 from sessrotate.clients.prompts import asked
-from sessrotate.errors import SessrotateError
+from sessrotate.errors import DamagedError, SessrotateError
 from sessrotate.system import zstd
 from sessrotate.system.source import Source
 
@@ -60,14 +60,7 @@ def transcripts(live: Path, session: str) -> list[Path]:
     """
     folder = live.parent / session
     found = chain(folder.glob(_NAMES), (folder / AGENTS).rglob(_NAMES))
-    is_away = live.parent.name == names.ARCHIVED
-    return sorted(
-        path
-        for path in found
-        if is_agent(path.name.removesuffix(_ZST) if is_away else path.name)
-        and path.is_file()
-        and not path.is_symlink()
-    )
+    return sorted(path for path in found if _is_transcript(path))
 
 
 def away(live: Path, session: str) -> list[Path]:
@@ -75,8 +68,17 @@ def away(live: Path, session: str) -> list[Path]:
 
     Long ones are compressed.
     """
-    beside = (path for path in listed(live.parent) if is_agent(path.name.removesuffix(_ZST)))
-    return [*beside, *transcripts(live, session)]
+    return [*filter(_is_transcript, listed(live.parent)), *transcripts(live, session)]
+
+
+def _is_transcript(path: Path) -> bool:
+    """Tell whether this is an agent's transcript; of a session that was put away, a compressed one.
+
+    In an archive, that is below the folder `archived`.
+    """
+    is_away = names.ARCHIVED in path.parts
+    is_named_so = is_agent(path.name.removesuffix(_ZST) if is_away else path.name)
+    return is_named_so and path.is_file() and not path.is_symlink()
 
 
 def alone(prefix: str = "") -> Iterator[tuple[str, Path]]:
@@ -179,8 +181,10 @@ def _head(path: Path) -> tuple[bytes, int]:
     with Source.itself(path) as source:
         size = source.size()
         if path.name.endswith(_ZST):
-            with FileIO(source.fd, "rb", closefd=False) as stream:
-                return b"".join(islice(zstd.decompressed(stream.read, EDGE), 1)), size
+            head = b""  # of a damaged one, whoever reads it is told
+            with FileIO(source.fd, "rb", closefd=False) as stream, suppress(DamagedError):
+                head = next(zstd.decompressed(stream.read, EDGE), b"")
+            return head, size
         return source.read_at(0, min(EDGE, size)), size
 
 
