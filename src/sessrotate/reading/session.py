@@ -24,7 +24,6 @@ from sessrotate.parsing.records import Record, records, split
 from sessrotate.reading import holders, open_segments
 from sessrotate.reading.holders import WholeFile
 from sessrotate.reading.salvage import Salvaged
-from sessrotate.segments import compressed_session
 from sessrotate.segments.segment_set import SegmentSet, client_of
 
 if TYPE_CHECKING:
@@ -243,7 +242,7 @@ class Session:
 
         Raises InUseError if the file was replaced while it was opened, StorageError if it is gone.
         """
-        with compressed_session.transcript(agent.path) as source:
+        with holders.transcript(agent.path) as source:
 
             def bytes_of(record: Record) -> Iterator[bytes]:
                 return iter(source.pieces(Span(record.offset, record.offset + record.size)))

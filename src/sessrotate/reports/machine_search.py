@@ -141,7 +141,7 @@ def _agents(info: SessionInfo, session: FoundSession) -> Iterator[SessionInfo]:
                 name=str(path),
                 path=path,
                 title=title,
-                is_live=not compressed_session.is_transcript(path),
+                is_live=not holders.is_compressed(path),
                 is_away=False,
                 bytes=seen.st_size,
                 modified=seen.st_mtime,

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from sessrotate import clients, fs, names
-from sessrotate.clients.claude import client as claude
 from sessrotate.errors import InUseError, storage
 from sessrotate.segments.segment_set import content
 from sessrotate.system.source import Source
@@ -47,20 +46,6 @@ def opened(path: Path) -> Source:
     Raises DamagedError if it cannot be decompressed, StorageError if there is no room for that.
     """
     return CompressedSession(path) if is_session(path.name) else plain(path)
-
-
-def is_transcript(path: Path) -> bool:
-    """Tell whether this is an agent's transcript that was compressed as its session was put away.
-
-    Elsewhere than in an archive, a file of such a name is a segment.
-    """
-    is_compressed = path.name.endswith(f"{names.SUFFIX}{_SUFFIX}")
-    return path.name.startswith(claude.AGENT) and is_compressed and names.ARCHIVED in path.parts
-
-
-def transcript(path: Path) -> Source:
-    """Open an agent's transcript, compressed or not. Raises as `Source` and `opened` do."""
-    return CompressedSession(path) if is_transcript(path) else Source.itself(path)
 
 
 def plain(path: Path) -> Source:
