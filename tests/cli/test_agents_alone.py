@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,6 +58,46 @@ def test_every_transcript_is_searched_and_exported(home: Home, state: str) -> No
         assert called("restore", ID).code == 0
     shown = called("export", ID, "--format", "markdown").out
     assert all(word in shown for word in WORDS.split("|"))
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_transcripts_are_found_while_the_session_is_put_away(home: Home, *, is_long: bool) -> None:
+    shown = called("export", ID, "--format", "markdown").out
+    for path in home.live.parent.rglob("agent-*.jsonl") if is_long else ():
+        write(path, path.read_bytes() + transcript("long " * 20_000))
+    assert called("archive", ID).code == 0
+    assert any(home.archive.rglob("agent-*.jsonl.zst")) == is_long
+    hits = [json.loads(line) for line in called("search", WORDS, "--json").out.splitlines()]
+    assert sorted(hit["text"] for hit in hits) == sorted(WORDS.split("|"))
+    for line in called("search", WORDS).out.splitlines():
+        if "sessrotate read" in line:
+            command = shlex.split(line.partition("sessrotate ")[2])
+            assert re.search(f"^> ({WORDS})$", called(*command).out, re.MULTILINE)
+    assert called("search", WORDS, "--session", ID, "-c").code == 0
+    again = called("export", ID, "--format", "markdown").out
+    assert all(word in again for word in WORDS.split("|"))
+    assert again == shown or is_long
+
+
+def test_a_damaged_transcript_of_a_session_that_was_put_away_is_named(home: Home) -> None:
+    path = home.live.parent / "agent-a1.jsonl"
+    write(path, path.read_bytes() + transcript("long " * 20_000))
+    assert called("archive", ID).code == 0
+    (away,) = home.archive.rglob("agent-*.jsonl.zst")
+    write(away, away.read_bytes()[:-8] + b"damaged!")
+    ended = called("search", "beside-it")
+    assert ended.code == 74
+    assert f"{away}: " in ended.err
+    assert "its compressed data is damaged" in called("export", ID, "--format", "markdown").out
+
+
+def test_an_agent_that_outlasts_its_session_is_found_by_its_own_time(home: Home) -> None:
+    home.live.write_bytes(command_line.session().replace(b"2026-", b"2020-"))
+    os.utime(home.live, (1e9, 1e9))
+    since = ("--since", "2026-03-01T09:59:59Z")
+    ended = called("search", "further-in-it", *since)
+    assert "further-in-it" in ended.out
+    assert ended.out.endswith("\n1 hit in 1 of 1 session.\n")
 
 
 def test_a_session_that_was_never_written_is_listed_found_and_named(home: Home) -> None:

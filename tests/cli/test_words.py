@@ -296,7 +296,7 @@ def test_what_editors_and_the_client_put_beside_it_is_shown_on_demand(opened: Op
     assert typed(shown) == CALLED  # what others said is not marked as typed
     assert shown.count("The user opened a.py in the IDE.") == 2
     assert "Today is Sunday." in shown
-    assert session.found("Sunday") == [("You", "Today is Sunday.")]
+    assert session.found("Sunday") == [("Client", "Today is Sunday.")]
 
 
 COMMAND: Final = "<command-name>/{}</command-name>\n<command-message>{}</command-message>\n"
@@ -381,6 +381,28 @@ def test_what_the_user_answered_is_shown(
         )
     ).read(*arguments)
     assert f"  • AskUserQuestion Which tiles? → answered\n    > {said}\n" in shown
+
+
+def test_what_the_user_put_to_a_permission_is_a_prompt(opened: Open) -> None:
+    # So 2.1.112 writes what is typed at "Yes, and tell Claude what to do next".
+    given = {"type": "tool_result", "tool_use_id": "t1", "content": "GIVEN"}
+    session = opened(
+        chained(
+            prompt(1, "Lay the tiles"),
+            answer(2, call("Bash", "t1", command="lay")),
+            row(3, message={"role": "user", "content": [given, text("PUT-TO-IT dry"), PICTURE]}),
+            answer(4, "Dry."),
+            prompt(5, "And the roof?"),
+        )
+    )
+    told = ["1. Lay the tiles", "2. PUT-TO-IT dry", "3. And the roof?"]
+    assert session.headings() == told
+    assert session.headings("--turns", "2:3") == told[1:]
+    shown = session.read()
+    assert "  • Bash lay → 1 line\n\nYou · 2026-03-01 10:00:03\n> PUT-TO-IT dry\n" in shown
+    assert session.found("PUT-TO-IT") == [("You", "PUT-TO-IT dry")]
+    assert session.found("GIVEN") == [("Tool", "GIVEN")]
+    assert session.piped("search", "PUT-TO-IT", "--who", "you", "-c").out.startswith("     1 · ")
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ class Opened:
     """A session of these lines, cut before each that is a compacted record."""
 
     def __init__(self, lines: list[bytes], path: Path = Path("/nowhere/s.jsonl")) -> None:
-        self.id, self.path = ID, path
+        self.id, self.path, self.beside = ID, path, path
         self._segments: list[list[bytes]] = [[]]
         for line in lines:
             if b'"type":"compacted","payload":{' in line[:120]:

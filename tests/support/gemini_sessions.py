@@ -67,7 +67,8 @@ class Held:
         piece: int = 64 * 1024,
     ) -> None:
         self.piece = piece
-        self.path, self.id, self.data = path, path.stem, data
+        self.path = self.beside = path
+        self.id, self.data = path.stem, data
         self.reader: Reader = reader or gemini_reader
         cuts, at = [0], 0
         for each in data.split(b"\n") if reader is None else ():

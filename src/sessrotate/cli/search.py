@@ -147,7 +147,7 @@ def command(
     known = machine_search.known(told.unread)
     sessions = known if path is None else machine_search.of_session(known, path)
     sessions = [each for each in sessions if wanted.takes(each) and _is_recent(each, begin)]
-    told.parents = machine_search.parents([*known, *sessions])
+    told.parents = machine_search.parents(sessions) | machine_search.parents(known)
     results = render_search.Results(known, streams.canvas(), around=context, is_raw=raw)
     show = render_search.as_json if as_json else results.hit
     lists = "names" if names else "counts" if count else "hits"

@@ -62,11 +62,19 @@ def is_typed(view: View) -> bool:
     return not view.is_sidechain and asked(view) is not None
 
 
+def is_heading(view: View, block: Block) -> bool:
+    """Return whether a prompt begins with this block: what its turn is called by.
+
+    Results of tools may stand before it: a person may put words to what they allow or refuse.
+    """
+    return is_prompt(view) and block is next(filter(_is_typed, view.blocks))
+
+
 def typed_first(view: View) -> View:
     """Return a prompt with what was typed before its pictures, and these before all else.
 
-    So that its first block is what the turn is called by. Other records stay as they are, and so
-    does one with a tool's result, which belongs to what came before.
+    So that its first block is what the turn is called by (`is_heading`). Other records stay as they
+    are, and so does one with a tool's result, which belongs to what came before.
     """
     if not is_prompt(view) or not all(isinstance(block, Text | Image) for block in view.blocks):
         return view

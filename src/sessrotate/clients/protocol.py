@@ -110,6 +110,10 @@ class Reading(Protocol):
         """The live file, or what stands for it."""
 
     @property
+    def beside(self) -> Path:
+        """The same, or the file as which it was put away: what its client keeps is beside it."""
+
+    @property
     def newest(self) -> int:
         """The number of the last segment; 0 where there was never a boundary."""
 

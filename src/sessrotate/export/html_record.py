@@ -46,12 +46,12 @@ _ROLES: Final[tuple[tuple[Callable[[View], bool], str, str], ...]] = (
     (lambda view: view.kind == "system", "system", "System"),
     (lambda view: view.kind == "other", "other", ""),
     (lambda view: view.is_meta, "meta", "Said by the client"),
+    (is_prompt, "prompt", "Prompt"),
     (lambda view: {type(block) for block in view.blocks} == {ToolCall}, "step", ""),
     (lambda view: ToolResult in {type(block) for block in view.blocks}, "step", ""),
     (is_of_client, "meta", "Said by the client"),
     (lambda view: view.kind == "assistant", "answer", "Answer"),
     (lambda view: view.is_sidechain, "task", "Task for an agent"),
-    (is_prompt, "prompt", "Prompt"),
     (is_typed, "typed", "Command"),
     (lambda _view: True, "other", ""),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import safe_text
-from sessrotate.clients.prompts import is_prompt
+from sessrotate.clients.prompts import is_heading
 from sessrotate.clients.view import Text, Thinking
 from sessrotate.errors import SessrotateError
 from sessrotate.export.branches import Branches, calls_noted
@@ -164,9 +164,7 @@ def _is_new(part: Item | BranchEdge, speaking: tuple[str, str | None] | None) ->
 
 
 def _is_prompt(part: Item | BranchEdge) -> bool:
-    return (
-        isinstance(part, Utterance) and is_prompt(part.view) and part.block is part.view.blocks[0]
-    )
+    return isinstance(part, Utterance) and is_heading(part.view, part.block)
 
 
 def _prompt(number: int | None, part: Utterance) -> Iterator[str]:

@@ -102,6 +102,9 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
         if where is None and salvage.is_aside(path):
             yield _aside(path, stack)
             return
+        if is_compressed(path):
+            yield WholeFile(stack.enter_context(transcript(path)), claude)
+            return
         # Before our own sets: these take whatever has a header for a segment of theirs.
         folder = around.folder(path)
         look_around = where is None
@@ -113,6 +116,24 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
             return
         source = stack.enter_context(compressed_session.opened(path))
         yield WholeFile(source, clients.client_of(source))
+
+
+def is_compressed(path: Path) -> bool:
+    """Tell whether this is an agent's transcript that was compressed as its session was put away.
+
+    Elsewhere than in an archive, a file of such a name is a segment.
+    """
+    is_so = path.name.endswith(f"{names.SUFFIX}{names.CODEC_SUFFIX['zstd']}")
+    return is_so and path.name.startswith(claude.AGENT) and names.ARCHIVED in path.parts
+
+
+def transcript(path: Path) -> Source:
+    """Open an agent's transcript, compressed or not.
+
+    Raises as `Source` does; DamagedError if it cannot be decompressed.
+    """
+    is_so = is_compressed(path)
+    return compressed_session.CompressedSession(path) if is_so else Source.itself(path)
 
 
 def _may_be_parted(where: Place) -> bool:

@@ -271,12 +271,13 @@ class _Search:
         if not query.takes(view):
             return None
         character, groups = found
+        said = view if view is None or query.is_raw else select.only_at(view, character)
         return Hit(
             segment=record.segment,
             offset=record.offset,
             character=character,
             time=None if view is None else view.time,
-            who=None if view is None else query.who(view),
+            who=None if said is None else query.who(said),
             groups=groups,
             digest=xxhash.xxh3_128_digest(record.line),
             key=None,

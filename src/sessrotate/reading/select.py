@@ -271,6 +271,19 @@ def text_of(record: Record, view: View | None) -> str:
     return "\n".join(texts(record, view))
 
 
+def only_at(view: View, character: int) -> View:
+    """Return a view with only the block that has this character of `text_of`.
+
+    Its other blocks may be somebody else's: beside a prompt stand results, and what an editor says.
+    """
+    end = 0
+    for block in view.blocks:
+        end += sum(len(text) + 1 for text in texts_of(block))
+        if character < end:
+            return replace(view, blocks=(block,))
+    return view
+
+
 def texts_of(block: Block) -> Iterator[str]:
     """Yield each decoded text of a block."""
     match block:

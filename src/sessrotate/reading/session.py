@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sessrotate import clients, find
+from sessrotate.archive import archived_file
 from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, StorageError, WrongUsageError
@@ -24,7 +25,6 @@ from sessrotate.reading import holders, open_segments
 from sessrotate.reading.holders import WholeFile
 from sessrotate.reading.salvage import Salvaged
 from sessrotate.segments.segment_set import SegmentSet, client_of
-from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -75,7 +75,7 @@ class Session:
     ) -> None:
         """`carried` gives the copies of archived lines that a rotated live file begins with."""
         self.id = identity
-        self.path = path
+        self.path = self.beside = path
         self.client = client.NAME
         self.reader = clients.reader(client)
         self._segments = segments
@@ -179,10 +179,7 @@ class Session:
         yield from self.reader.said(records, self.bytes_of)
 
     def find(self, uuid: str) -> Record | None:
-        """Return the last record that the client gave this uuid, None if there is none.
-
-        Segments are searched from the newest to the oldest until it is found.
-        """
+        """Return the last record of a uuid, or None. Segments are searched from the newest on."""
         wanted = uuid.encode("utf-8", "surrogatepass")
         for segment in reversed(self._segments):
             match = None
@@ -245,7 +242,7 @@ class Session:
 
         Raises InUseError if the file was replaced while it was opened, StorageError if it is gone.
         """
-        with Source.itself(agent.path) as source:
+        with holders.transcript(agent.path) as source:
 
             def bytes_of(record: Record) -> Iterator[bytes]:
                 return iter(source.pieces(Span(record.offset, record.offset + record.size)))
@@ -329,6 +326,7 @@ def of_holder(path: Path, holder: Holder, on_gap: OnGap | None) -> Session:
             carried = None if live is None else lambda: iter(live.pieces(Span(0, prefix)))
             segments, path = open_segments.of_state(holder), where.live
             opened = Session(claude, where.session, path, segments, carried=carried, on_gap=on_gap)
+            opened.beside = archived_file.away(where) or path
             opened.cuts = open_segments.cuts(holder)
             return opened
         case SegmentSet(session=identity):

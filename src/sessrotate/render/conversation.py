@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import safe_text
-from sessrotate.clients.prompts import is_note, is_prompt, is_typed
+from sessrotate.clients.prompts import is_heading, is_note, is_typed
 from sessrotate.clients.view import Thinking
 from sessrotate.reading.excerpts import from_match
 from sessrotate.reading.pair_tools import Compaction, ToolUse, UnreadableLine, Utterance
@@ -141,9 +141,7 @@ def _unread(part: UnreadableLine, style: Style) -> Iterator[str]:
 
 def _is_prompt(part: Utterance | ToolUse) -> bool:
     """Tell whether a person begins to speak: each prompt has its own heading, with its time."""
-    return (
-        isinstance(part, Utterance) and is_prompt(part.view) and part.block is part.view.blocks[0]
-    )
+    return isinstance(part, Utterance) and is_heading(part.view, part.block)
 
 
 def _said(part: Utterance, style: Style) -> Iterator[str]:

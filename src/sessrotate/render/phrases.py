@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import safe_text
-from sessrotate.clients.prompts import is_note, is_of_client
+from sessrotate.clients.prompts import is_note, is_of_client, is_typed
 from sessrotate.clients.view import Image, Text, Thinking, ToolCall, ToolResult
 from sessrotate.render import common
 
@@ -41,6 +41,7 @@ _SPEAKERS: Final[tuple[tuple[str, Callable[[View], bool]], ...]] = (
     ("Agent", lambda view: view.is_sidechain and view.kind == "assistant"),
     ("To the agent", lambda view: view.is_sidechain),
     ("Assistant", lambda view: view.kind == "assistant"),
+    ("You", is_typed),
     ("Tool", lambda view: any(isinstance(block, ToolResult) for block in view.blocks)),
     ("You", lambda view: view.kind == "user" or view.queue == "in"),
 )

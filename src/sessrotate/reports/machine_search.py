@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import clients
+from sessrotate import clients, names
 from sessrotate.archive import owner
 from sessrotate.clients.claude import agents
 from sessrotate.clients.claude import client as claude
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from sessrotate.clients.common import Unread
     from sessrotate.reading.search import Query
+    from sessrotate.reports.discovery import FoundSession
     from sessrotate.reports.session_info import SessionInfo
 
     Show = Callable[[SessionInfo, Hit], str]
@@ -85,7 +86,7 @@ def known(unread: Unread) -> list[SessionInfo]:
     )
     known = []
     for info, each in newest_first:
-        transcripts = [*_agents(info, each.beside)]
+        transcripts = [*_agents(info, each)]
         if info.bytes or info.segments or not info.is_live or transcripts:
             known += [info, *transcripts]
     return known
@@ -122,13 +123,17 @@ def parents(known: Iterable[SessionInfo]) -> dict[Path, Path]:
     return found
 
 
-def _agents(info: SessionInfo, beside: Iterable[str]) -> Iterator[SessionInfo]:
+def _agents(info: SessionInfo, session: FoundSession) -> Iterator[SessionInfo]:
     """Yield the transcripts of a session's agents that are in files of their own, as sessions."""
-    if info.client != claude.NAME or not info.side_bytes:
-        return
-    for path in (*map(Path, beside), *agents.transcripts(info.path, info.id)):
+    paths: Iterable[Path] = ()
+    if info.is_away and session.place is not None:
+        put_away = session.place.archive / names.ARCHIVED / info.path.name
+        paths = agents.away(put_away, info.id)
+    elif info.client == claude.NAME and info.side_bytes:
+        paths = (*map(Path, session.beside), *agents.transcripts(info.path, info.id))
+    for path in paths:
         with suppress(OSError):
-            size = path.lstat().st_size
+            seen = path.lstat()
             title = replace(info.title, text=f"an agent of {info.title.text or info.id}")
             yield replace(
                 info,
@@ -136,9 +141,10 @@ def _agents(info: SessionInfo, beside: Iterable[str]) -> Iterator[SessionInfo]:
                 name=str(path),
                 path=path,
                 title=title,
-                is_live=True,
+                is_live=not holders.is_compressed(path),
                 is_away=False,
-                bytes=size,
+                bytes=seen.st_size,
+                modified=seen.st_mtime,
                 archived_bytes=0,
                 segments=0,
                 side_bytes=0,

@@ -15,11 +15,13 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
+from io import FileIO
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from sessrotate import names
 from sessrotate.clients.claude.client import AGENT, SUFFIX, distinct, projects_folder
 from sessrotate.clients.claude.rows import Outcome, Shown, Started, origin_of, shown_of, started_of
 from sessrotate.clients.claude.titles import WARM_UP
@@ -27,7 +29,8 @@ from sessrotate.clients.claude.view import of_row
 from sessrotate.clients.common import begins, is_folder, listed, names_in, text
 from sessrotate.clients.preview import EDGE, Agent, rows
 from sessrotate.clients.prompts import asked
-from sessrotate.errors import SessrotateError
+from sessrotate.errors import DamagedError, SessrotateError
+from sessrotate.system import zstd
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -43,7 +46,8 @@ AGENTS: Final = "subagents"
 RESULTS: Final = "tool-results"
 """Folders in the folder of a session's name, from 2.1.30 on."""
 
-_NAMES: Final = f"{AGENT}*{SUFFIX}"
+_NAMES: Final = f"{AGENT}*"
+_ZST: Final = names.CODEC_SUFFIX["zstd"]
 _META: Final = ".meta.json"
 _META_BYTES: Final = 64 * 1024
 _STARTED: Final = (b'"agentId"', b'"Task"', b'"Agent"')
@@ -56,7 +60,25 @@ def transcripts(live: Path, session: str) -> list[Path]:
     """
     folder = live.parent / session
     found = chain(folder.glob(_NAMES), (folder / AGENTS).rglob(_NAMES))
-    return sorted(path for path in found if path.is_file() and not path.is_symlink())
+    return sorted(path for path in found if _is_transcript(path))
+
+
+def away(live: Path, session: str) -> list[Path]:
+    """Return all transcripts of a session that was put away as this file, in order.
+
+    Long ones are compressed.
+    """
+    return [*filter(_is_transcript, listed(live.parent)), *transcripts(live, session)]
+
+
+def _is_transcript(path: Path) -> bool:
+    """Tell whether this is an agent's transcript; of a session that was put away, a compressed one.
+
+    In an archive, that is below the folder `archived`.
+    """
+    is_away = names.ARCHIVED in path.parts
+    is_named_so = is_agent(path.name.removesuffix(_ZST) if is_away else path.name)
+    return is_named_so and path.is_file() and not path.is_symlink()
 
 
 def alone(prefix: str = "") -> Iterator[tuple[str, Path]]:
@@ -158,6 +180,11 @@ def with_calls(agents: Iterable[Agent], history: Callable[[], Iterable[Record]])
 def _head(path: Path) -> tuple[bytes, int]:
     with Source.itself(path) as source:
         size = source.size()
+        if path.name.endswith(_ZST):
+            head = b""  # of a damaged one, whoever reads it is told
+            with FileIO(source.fd, "rb", closefd=False) as stream, suppress(DamagedError):
+                head = next(zstd.decompressed(stream.read, EDGE), b"")
+            return head, size
         return source.read_at(0, min(EDGE, size)), size
 
 
@@ -183,7 +210,7 @@ def _agent(path: Path, head: bytes, size: int) -> Agent:
     meta = _meta(path)
     said = asked(of_row(row)) or None
     return Agent(
-        id=path.name.removeprefix(AGENT).removesuffix(SUFFIX),
+        id=names.session_of(path.name).removeprefix(AGENT),
         path=path,
         bytes=size,
         call=text(meta, "toolUseId"),
@@ -194,7 +221,7 @@ def _agent(path: Path, head: bytes, size: int) -> Agent:
 
 def _meta(path: Path) -> dict[str, Any]:
     with suppress(SessrotateError, ValueError, RecursionError):
-        with Source.itself(path.with_name(path.name.removesuffix(SUFFIX) + _META)) as source:
+        with Source.itself(path.with_name(names.session_of(path.name) + _META)) as source:
             found = json.loads(source.read_at(0, min(_META_BYTES, source.size())))
         return found if isinstance(found, dict) else {}
     return {}

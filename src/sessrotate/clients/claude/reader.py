@@ -78,9 +78,9 @@ def agents(session: Reading) -> list[Agent]:
 
     The history is read once where that takes to tell which tool call started which agent.
     """
-    return claude_agents.with_calls(claude_agents.of(session.path, session.id), session.history)
+    return claude_agents.with_calls(claude_agents.of(session.beside, session.id), session.history)
 
 
 def side_bytes(session: Reading) -> int:
     """Return how many bytes of tools' results the client keeps in files of their own."""
-    return bytes_in(session.path.parent / session.id / claude_agents.RESULTS)
+    return bytes_in(session.beside.parent / session.id / claude_agents.RESULTS)
