@@ -237,7 +237,7 @@ def test_an_item_with_more_text_than_is_held_is_a_copy_too() -> None:
     rows.item(**long)
     rows.compacted(long, message("user", "some words " * 201))
     with mock.patch.object(json_stream, "LONGEST", 1000):
-        check(rows.lines)
+        check(rows.lines, size=500, longest=1000)
 
 
 BITS = st.sampled_from(

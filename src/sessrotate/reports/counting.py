@@ -151,10 +151,11 @@ class Tally:
             _count(shares, kind, 1, size)
             days.add(size, gist.time)
             is_copy = not is_new(digest, key)
-            if is_copy or copied is not None:
-                inside = copied(Record(index, at, bytes(line), length, is_ended)) if copied else {}
-                whole = is_copy and "parent" not in inside
-                _count_copies(counts, {"lines": size} if whole else inside)
+            inside = copied(Record(index, at, bytes(line), length, is_ended)) if copied else None
+            if is_copy and not (inside and "parent" in inside):
+                _count_copies(counts, {"lines": size})
+            elif inside:
+                _count_copies(counts, inside)
             if calls:
                 self._call(calls)
             tool = None

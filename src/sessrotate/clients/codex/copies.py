@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import re
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import xxhash
 
 from sessrotate.clients.codex.rows import EventMsg, Meta, SessionMeta, TurnContext, row_of
-from sessrotate.parsing.json_stream import Cursor
+from sessrotate.parsing.json_stream import BUFFER, Cursor, Value
+from sessrotate.parsing.json_typed import DECLINED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from sessrotate.clients.codex.rows import Row
     from sessrotate.clients.kinds import Copied, Copy
-    from sessrotate.parsing.json_stream import Value
     from sessrotate.parsing.records import Record
 
     IsNew = Callable[[bytes], bool]
@@ -39,15 +40,21 @@ def copied(is_new: IsNew, bytes_of: Callable[[Record], Iterator[bytes]]) -> Copi
 
     def told(record: Record) -> dict[Copy, int]:
         found: dict[Copy, int] = {}
-        if not record.is_whole or any(mark in record.line for mark in _MARKS):
+        if not record.is_whole or not _is_noted(record.line, is_new):
             pictures = _Pictures(is_new)
-            row = Cursor(pictures.taken_out(bytes_of(record)))
+            row = Cursor(pictures.taken_out(_pieces(record, bytes_of)))
             found["history"] = _in_row(row, is_new)
             row.rest()  # of what is no row, too, each picture is noted
             found["pictures"] = pictures.copied
         return {"parent": record.size + record.is_ended} if parent.wrote(record) else found
 
     return told
+
+
+def _pieces(record: Record, bytes_of: Callable[[Record], Iterator[bytes]]) -> Iterator[bytes]:
+    """Yield a row in pieces that are short: each is copied several times."""
+    for piece in bytes_of(record):
+        yield from (piece[at : at + BUFFER] for at in range(0, len(piece), BUFFER))
 
 
 # ── lines of a parent ────────────────────────────────────────────────────────────────────────
@@ -98,19 +105,44 @@ class _Parent:
 
 # ── items that a compaction wrote again ──────────────────────────────────────────────────────
 
-_MARKS: Final = (b";base64,", b'"iVBORw0KGgo', b'"response_item"', b'"compacted"')
-"""A row without any of these has no picture and no item."""
-
+_ITEM_MARK: Final = b'"response_item"'
+_COMPACTED_MARK: Final = b'"compacted"'
 _LONGEST_KIND: Final = 64
+
+
+class _Row(msgspec.Struct):
+    type: Any = None
+    payload: msgspec.Raw = msgspec.Raw(b"")
+
+
+_row: Final = msgspec.json.Decoder(_Row).decode
+
+
+def _is_noted(line: bytes, is_new: IsNew) -> bool:
+    """Note the item of a row that has no more to note, as most; tell whether it is such a row.
+
+    This is `_in_row` at a tenth of the time.
+    """
+    if _COMPACTED_MARK in line or _URL in line or _PNG in line:
+        return False
+    if _ITEM_MARK not in line:
+        return True
+    try:
+        row = _row(line)
+    except DECLINED:
+        return False
+    if row.type == "response_item":
+        _again(Value(0, bytes(row.payload), len(row.payload)), is_new)
+    return True
 
 
 def _in_row(row: Cursor, is_new: IsNew) -> int:
     """Note the items of a row; return how many bytes of them a compaction wrote again."""
     kind, found = b"", 0
     for name in row.members():
-        if name == "payload" and kind == b'"compacted"':
+        if name == "payload" and kind == _COMPACTED_MARK:
             found += _in_compaction(row, is_new, depth=2)
-        elif name == "payload" and kind == b'"response_item"':
+        elif name == "payload" and kind == _ITEM_MARK:
             _again(row.value(), is_new)
         else:
             value = row.value(keep=_LONGEST_KIND)
@@ -154,7 +186,9 @@ def _again(item: Value, is_new: IsNew) -> int:
 
 # ── pictures ─────────────────────────────────────────────────────────────────────────────────
 
-_BEGINNINGS: Final = ((b";base64,", 8), (b'"iVBORw0KGgo', 1))
+_URL: Final = b";base64,"
+_PNG: Final = b'"iVBORw0KGgo'
+_BEGINNINGS: Final = ((_URL, len(_URL)), (_PNG, 1))
 """What stands at the beginning of a picture, and how many bytes of that are not yet the picture: a
 `data:` URL, and the PNG of a tool or of an `image_generation_call`, which has no URL."""
 
