@@ -27,7 +27,7 @@ PARENT = "01a20000-0000-7000-8000-00000000000a"
 OLDER, NEWER = "01a10000-0000-7000-8000-00000000000b", "01a30000-0000-7000-8000-00000000000c"
 
 
-def picture(number: int, size: int = 1500) -> str:
+def picture(number: int, size: int = 300) -> str:
     """Return the base64 of a picture; every third is a PNG."""
     noise = random.Random(number).randbytes(size)
     return base64.b64encode(
@@ -163,12 +163,12 @@ def forked(parent: list[bytes], own: list[bytes], **meta: Any) -> list[bytes]:
 
 CHANCE = st.randoms(use_true_random=False)
 HOW = st.fixed_dictionaries(
-    {"size": st.integers(1, 5000), "longest": st.sampled_from([700, 3000, 1 << 23])}
+    {"size": st.integers(20, 5000), "longest": st.sampled_from([700, 3000, 1 << 23])}
 )
 
 
 @given(CHANCE, st.sampled_from(["legacy", "paginated"]), st.integers(0, 3), HOW)
-@examples(60)
+@examples(30)
 def test_copies_are_those_of_parsed_rows_however_a_session_is_read(
     chance: random.Random, shape: str, compactions: int, how: dict[str, int]
 ) -> None:
@@ -176,7 +176,7 @@ def test_copies_are_those_of_parsed_rows_however_a_session_is_read(
 
 
 @given(CHANCE, st.booleans(), HOW)
-@examples(40)
+@examples(20)
 def test_a_fork_has_the_rows_of_its_parent_and_then_its_own(
     chance: random.Random, is_told: bool, how: dict[str, int]
 ) -> None:
@@ -251,7 +251,7 @@ BITS = st.sampled_from(
 
 @given(st.lists(st.lists(BITS | st.binary(max_size=3), max_size=12).map(b"".join)), HOW)
 @example([b'";base64,' + b"A" * 64 + b'"'] * 2, {"size": 80, "longest": 70})
-@examples(200)
+@examples(100)
 def test_of_anything_no_more_is_copied_than_there_is_and_pieces_make_no_difference(
     lines: list[bytes], how: dict[str, int]
 ) -> None:
