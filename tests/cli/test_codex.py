@@ -103,14 +103,14 @@ def test_a_session_has_no_archive_of_which_anything_could_be_asked(command: tupl
 
 
 @pytest.mark.scale
-@pytest.mark.parametrize("command", ["split", "read", "export"])
+@pytest.mark.parametrize("command", ["split", "read", "export", "report"])
 def test_a_compaction_of_any_size_takes_little_memory(home: Path, command: str) -> None:
     options = Options(size=300 * MIB, boundaries=2, compacted=98, images=40, image_bytes=4 * MIB)
     with (home / "big.jsonl").open("wb") as file:
         truth = generate_codex.generate(file, options)
     assert truth.kinds["compacted"].bytes > 250 * MIB
-    more = {"split": ("--out", "out"), "read": (), "export": ("-o", "out.jsonl")}[command]
-    ended = weighed(command, "big.jsonl", *more)
+    options_of = {"split": ("--out", "out"), "export": ("-o", "out.jsonl"), "report": ("--kinds",)}
+    ended = weighed(command, "big.jsonl", *options_of.get(command, ()))
     assert ended.code == 0, ended.err
     assert ended.peak_mib < MOST
 

@@ -108,6 +108,8 @@ def test_json_with_kinds_adds_up(place: Home) -> None:
     assert {name: each["bytes"] for name, each in found["kinds"].items()} == right.bytes
     assert sum(each["bytes"] for each in found["kinds"].values()) == found["bytes"] == len(data)
     assert found["duplicate_bytes"] == right.copied
+    assert found["unique_bytes"] == len(data) - right.copied
+    assert sum(each["bytes"] for each in found["copies"].values()) == right.copied
     for line in found["largest_lines"]:
         whole = data[line["offset"] : line["offset"] + line["bytes"]]
         assert whole.endswith(b"\n")

@@ -60,7 +60,8 @@ def test_a_message_is_what_most_of_its_characters_are(
 @pytest.mark.parametrize(
     ("speaker", "word", "kind"),
     [
-        ("system", "compact_boundary", "metadata"),
+        ("system", "compact_boundary", "compactions"),
+        ("system", "turn_duration", "metadata"),
         ("attachment", "attachment", "attachments"),
         ("other", "progress", "progress"),
         ("other", "file-history-delta", "file-history"),

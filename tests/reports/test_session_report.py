@@ -36,7 +36,9 @@ def check(found: SessionReport, data: bytes) -> None:
     assert {share.name: share.lines for share in contents.kinds} == right.lines
     assert {share.name: share.bytes for share in contents.tools} == right.tool_bytes
     assert {share.name: share.lines for share in contents.tools} == right.tool_lines
-    assert (contents.duplicate_lines, contents.duplicate_bytes) == (right.copies, right.copied)
+    copies = {share.name: (share.lines, share.bytes) for share in contents.copies}
+    assert copies == ({"lines": (right.copies, right.copied)} if right.copies else {})
+    assert (contents.copied_lines, contents.copied) == (right.copies, right.copied)
     largest = [(line.bytes, -line.offset) for line in contents.largest]
     assert largest == sorted(((size, -at) for size, at in right.sizes), reverse=True)[:LARGEST]
     for line in contents.largest:
@@ -157,7 +159,7 @@ def test_a_line_of_many_megabytes_is_counted_whole_and_under_one_kind(tmp_path: 
         "tool results": len(given),
         "tool calls": len(tool("t1", "Bash")),
     }
-    assert contents.duplicate_bytes == len(seen)
+    assert contents.copied == len(seen)
 
 
 def test_two_lines_that_differ_far_behind_their_beginning_are_no_copies(tmp_path: Path) -> None:
@@ -165,7 +167,7 @@ def test_two_lines_that_differ_far_behind_their_beginning_are_no_copies(tmp_path
     one, other = (f'{{"type":"mode","mode":"{long}{number}"}}\n' for number in (1, 2))
     contents = report(write(tmp_path / "s.jsonl", row(1) + one.encode() + other.encode())).contents
     assert contents is not None
-    assert contents.duplicate_lines == 0
+    assert contents.copied_lines == 0
 
 
 # ── every form of a session ──────────────────────────────────────────────────────────────────

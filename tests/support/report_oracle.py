@@ -81,6 +81,7 @@ def _content(holder: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 _OTHERS = {
+    "compact_boundary": "compactions",
     "system": "metadata",
     "attachment": "attachments",
     "progress": "progress",
@@ -91,7 +92,8 @@ _OTHERS = {
 
 def _kind(row: dict[str, Any]) -> str:
     if row.get("type") not in {"user", "assistant"}:
-        return _OTHERS.get(row["type"], "metadata") if "type" in row else "unknown"
+        told = (_OTHERS[each] for each in (row.get("subtype"), row.get("type")) if each in _OTHERS)
+        return next(told, "metadata" if "type" in row else "unknown")
     weights: Counter[str] = Counter()
     order: list[str] = []
 

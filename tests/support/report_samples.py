@@ -109,7 +109,12 @@ def contents(whole: int, session: str) -> Contents:
         )
         for number in range(10)
     )
-    return Contents(kinds, shares(TOOLS, results), 1 + whole // 9000, whole * 68 // 100, largest)
+    lines = 1 + whole // 9000
+    copies = (
+        Share("pictures", lines // 2, whole * 48 // 100),
+        Share("history", lines, whole * 20 // 100),
+    )
+    return Contents(kinds, shares(TOOLS, results), copies, lines, largest)
 
 
 def session(

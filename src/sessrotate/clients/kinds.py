@@ -16,14 +16,17 @@ from msgspec import Struct
 from sessrotate.clients.view import Image, Text, Thinking, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from sessrotate.clients.view import Block, View
     from sessrotate.clients.view import Kind as Speaker
+    from sessrotate.parsing.records import Record
 
     Told = tuple["Gist", bytes | None, bytes | memoryview, int, int, bool]
     """A record's gist and its key, and then its line (`records.Line`)."""
 
+    Copied = Callable[[Record], Mapping["Copy", int]]
+    """Tells of one record after the other how many bytes of it stood somewhere before, as what."""
 
 Kind = Literal[
     "user text",
@@ -35,10 +38,15 @@ Kind = Literal[
     "attachments",
     "file-history",
     "progress",
+    "compactions",
     "metadata",
     "unknown",
 ]
 """What a line mostly is."""
+
+Copy = Literal["lines", "pictures", "history", "parent"]
+"""What stands a second time: a whole line, a picture, what a compaction wrote again of the history,
+or a line that the session took over from the one that it was forked from."""
 
 
 class Gist(Struct, frozen=True, gc=False):
@@ -61,11 +69,10 @@ UNKNOWN: Final = Gist("unknown")
 SAID: Final[Mapping[Speaker, Kind]] = {"user": "user text", "assistant": "assistant text"}
 """The kind of a text by its speaker, and of a message without blocks."""
 
-_NOTED: Final[Mapping[Speaker, Kind]] = {"system": "metadata", "attachment": "attachments"}
-
 _BEGINNINGS: Final[tuple[tuple[str, Kind], ...]] = (
     ("file-history", "file-history"),
     ("progress", "progress"),
+    ("compact", "compactions"),
     ("", "metadata"),
 )
 """Kinds of records outside the conversation, by how the client's word for them begins."""
@@ -98,8 +105,8 @@ def of_view(view: View | None) -> Gist:
 
 def of_note(speaker: Speaker, word: str) -> Kind:
     """Return the kind of a record that is no message, by the client's word for it."""
-    if speaker in _NOTED:
-        return _NOTED[speaker]
+    if speaker == "attachment":
+        return "attachments"
     if not word:
         return "unknown"
     return next(kind for beginning, kind in _BEGINNINGS if word.startswith(beginning))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.clients.common import Unread
-    from sessrotate.clients.kinds import Told
+    from sessrotate.clients.kinds import Copied, Told
     from sessrotate.clients.preview import Agent, Sight, Title
     from sessrotate.clients.view import View
     from sessrotate.model import Boundary, Span
@@ -194,6 +194,20 @@ class Quick(Protocol):
         """Yield what `kinds.of_view` says of each record's view, and its `key`, and its line.
 
         Of a line that is too long to be held, its beginning tells the kind.
+        """
+
+
+@runtime_checkable
+class Copying(Protocol):
+    """What a reader may have besides: what stands a second time in records that are no copies."""
+
+    def copied(
+        self, is_new: Callable[[bytes], bool], bytes_of: Callable[[Record], Iterator[bytes]]
+    ) -> Copied:
+        """Return what tells of each record of a session, in order, how many bytes of it are copies.
+
+        `is_new` notes a digest of 16 bytes, and tells whether it is the first of its kind.
+        `bytes_of` is as for `said`.
         """
 
 

@@ -201,12 +201,10 @@ def _contents(
         return
     yield from _shares("what lines are", contents.kinds, whole, canvas)
     yield from _shares("results of tools", contents.tools, whole, canvas)
-    copied = contents.duplicate_bytes
+    yield from _shares("copies of", contents.copies, whole, canvas)
+    unique = whole - contents.copied
     yield ""
-    yield (
-        f"{count(contents.duplicate_lines, 'line')} ({size(copied)}, {copied / (whole or 1):.1%}) "
-        "are copies of others in the same session."
-    )
+    yield f"{size(unique)} ({unique / (whole or 1):.1%}) are unique."
     largest = max((line.bytes for line in contents.largest), default=1)
     columns = _LARGEST if many else Columns(_LARGEST.titles[:-1], _LARGEST.left)
     rows = []

@@ -39,7 +39,7 @@ def session(report: SessionReport) -> dict[str, Any]:
         **_summary(report),
         "segments": [_segment(report, segment) for segment in report.segments],
         "growth": [asdict(day) for day in report.growth],
-        **_contents(report.contents),
+        **_contents(report.contents, report.bytes),
     }
 
 
@@ -67,7 +67,7 @@ def machine(report: MachineReport) -> dict[str, Any]:
         "worth_rotating": [_worth(each) for each in report.worth],
         "next_steps": [asdict(each) for each in report.next_steps],
         "unreadable": [asdict(each) for each in report.unread],
-        **_contents(report.contents),
+        **_contents(report.contents, report.bytes),
     }
 
 
@@ -123,15 +123,17 @@ def _segment(report: SessionReport, segment: SegmentRow) -> dict[str, Any]:
     }
 
 
-def _contents(contents: Contents | None) -> dict[str, Any]:
-    """Return the keys that are there only where all lines were read."""
+def _contents(contents: Contents | None, whole: int) -> dict[str, Any]:
+    """Return the keys that are there only where all lines were read, `whole` bytes."""
     if contents is None:
         return {}
     return {
         "kinds": _shares(contents.kinds),
         "tools": _shares(contents.tools),
-        "duplicate_bytes": contents.duplicate_bytes,
-        "duplicate_lines": contents.duplicate_lines,
+        "copies": _shares(contents.copies),
+        "duplicate_bytes": contents.copied,
+        "duplicate_lines": contents.copied_lines,
+        "unique_bytes": whole - contents.copied,
         "largest_lines": [_renamed(line) for line in contents.largest],
     }
 

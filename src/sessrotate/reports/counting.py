@@ -15,16 +15,16 @@ import xxhash
 from msgspec import Struct, field
 
 from sessrotate.clients import kinds
-from sessrotate.clients.protocol import Quick
+from sessrotate.clients.protocol import Copying, Quick
 from sessrotate.parsing.records import Record, split
 from sessrotate.reading.deduplicate import UNMARKED, Known
 from sessrotate.reports.growth import Days
 from sessrotate.reports.model import Contents, LargeLine, Share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from sessrotate.clients.kinds import Told
+    from sessrotate.clients.kinds import Copied, Copy, Told
     from sessrotate.clients.protocol import Reader
     from sessrotate.reports.model import Day
 
@@ -42,20 +42,25 @@ OTHER_TOOLS: Final = "other tools"
 class Counts(Struct):
     """What was counted: of a segment, or of several together. The largest lines come first.
 
-    Kinds and tools have their lines and bytes, in a list each.
+    Kinds, tools and copies have their lines and bytes, in a list each.
     """
 
     kinds: dict[str, list[int]] = field(default_factory=dict)
     tools: dict[str, list[int]] = field(default_factory=dict)
-    copies: list[int] = field(default_factory=lambda: [0, 0])
+    copies: dict[str, list[int]] = field(default_factory=dict)
+    copied_lines: int = 0
     largest: list[LargeLine] = field(default_factory=list)
 
     def add(self, other: Counts) -> None:
         """Add what others counted."""
-        for mine, others in ((self.kinds, other.kinds), (self.tools, other.tools)):
+        for mine, others in (
+            (self.kinds, other.kinds),
+            (self.tools, other.tools),
+            (self.copies, other.copies),
+        ):
             for name, (lines, size) in others.items():
                 _count(mine, name, lines, size)
-        self.copies = [sum(both) for both in zip(self.copies, other.copies, strict=True)]
+        self.copied_lines += other.copied_lines
         for line in other.largest:
             self.keep(line)
 
@@ -70,8 +75,8 @@ class Counts(Struct):
         return Contents(
             kinds=_shares(self.kinds),
             tools=_shares(self.tools),
-            duplicate_lines=self.copies[0],
-            duplicate_bytes=self.copies[1],
+            copies=_shares(self.copies),
+            copied_lines=self.copied_lines,
             largest=tuple(self.largest),
         )
 
@@ -83,6 +88,14 @@ def _count(shares: dict[str, list[int]], name: str, lines: int, size: int) -> No
     else:
         share[0] += lines
         share[1] += size
+
+
+def _count_copies(counts: Counts, found: Mapping[Copy, int]) -> None:
+    """Count what of one line stands a second time."""
+    counts.copied_lines += any(found.values())
+    for name, size in found.items():
+        if size:
+            _count(counts.copies, name, 1, size)
 
 
 def _shares(found: dict[str, list[int]]) -> tuple[Share, ...]:
@@ -101,6 +114,11 @@ class Tally:
         self._session: Final = session
         self._reader: Final = reader
         self._known: Final = Known(bytes_of)
+        self._copied: Final[Copied | None] = (
+            reader.copied(lambda digest: self._known.is_new_line(digest, None), bytes_of)
+            if isinstance(reader, Copying)
+            else None
+        )
         # By the hash of the call's id, which takes half as much memory. Finding the oldest key of a
         # plain dict would pass over all that were dropped.
         self._calls: Final[OrderedDict[int, str]] = OrderedDict()
@@ -117,6 +135,7 @@ class Tally:
         counts, days = Counts(), Days()
         shares, is_new = counts.kinds, self._known.is_new_line
         reader, smallest, digest_of = self._reader, -1, xxhash.xxh3_128_digest
+        copied = self._copied
         told = (
             reader.gists(split(pieces))
             if isinstance(reader, Quick)
@@ -131,9 +150,12 @@ class Tally:
             kind, calls, size = gist.kind, gist.calls, length + is_ended
             _count(shares, kind, 1, size)
             days.add(size, gist.time)
-            if not is_new(digest, key):
-                counts.copies[0] += 1
-                counts.copies[1] += size
+            is_copy = not is_new(digest, key)
+            inside = copied(Record(index, at, bytes(line), length, is_ended)) if copied else None
+            if is_copy and not (inside and "parent" in inside):
+                _count_copies(counts, {"lines": size})
+            elif inside:
+                _count_copies(counts, inside)
             if calls:
                 self._call(calls)
             tool = None

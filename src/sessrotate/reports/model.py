@@ -74,15 +74,21 @@ class Contents(Struct, frozen=True):
     """What the lines are; all of them were read for it.
 
     `kinds` has every kind that occurs, and `tools` the results of each tool (which add up to the
-    kind `tool results`), both largest first. Duplicates are copies of earlier lines of the same
-    session; they count in the kinds as well.
+    kind `tool results`), both largest first. `copies` has what stands a second time in the same
+    session, by what it is (`kinds.Copy`), with the lines that hold it; `copied_lines` counts each
+    of these lines once. Copies count in the kinds as well.
     """
 
     kinds: tuple[Share, ...]
     tools: tuple[Share, ...]
-    duplicate_lines: int
-    duplicate_bytes: int
+    copies: tuple[Share, ...]
+    copied_lines: int
     largest: tuple[LargeLine, ...]
+
+    @property
+    def copied(self) -> int:
+        """Bytes that are copies; all others are unique."""
+        return sum(share.bytes for share in self.copies)
 
 
 class SessionReport(Struct, frozen=True):
@@ -185,12 +191,12 @@ class MachineReport(Struct, frozen=True):
     """The report of all sessions, largest first everywhere but in `growth` and `worth`.
 
     `worth` are the sessions that are worth rotating, those first where it frees most.
-    `contents` are the sums over all sessions, None without kinds. Duplicates are those within a
-    session; lines copied from another session (by a resumed clone) are not counted. `trash_bytes`
-    is what every trash takes of the disk: pruned segments, and archives of restored sessions.
-    `disk_bytes` is what live files, archives, trash and what lies beside sessions take of it, as
-    `list` says, and `side_bytes` how many bytes of files lie beside. `next_steps` are what else
-    than rotating would free some.
+    `contents` are the sums over all sessions, None without kinds. Copies are those within a
+    session, and the lines that a fork says it took over; those of a resumed clone are not known.
+    `trash_bytes` is what every trash takes of the disk: pruned segments, and archives of restored
+    sessions. `disk_bytes` is what live files, archives, trash and what lies beside sessions take of
+    it, as `list` says, and `side_bytes` how many bytes of files lie beside. `next_steps` are what
+    else than rotating would free some.
     """
 
     sessions: tuple[SessionReport, ...]

@@ -1,7 +1,7 @@
 """What the records of a Codex session say: the `Reader` of `clients.protocol`, put together.
 
-Rule: each answer comes from the module that knows it: `view`, `live`, `preview`. Nothing is kept
-beside a session, and an agent's rollout is a session of its own, whose source says so.
+Rule: each answer comes from the module that knows it: `view`, `live`, `copies`, `preview`. Nothing
+is kept beside a session, and an agent's rollout is a session of its own, whose source says so.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients import opaque
+from sessrotate.clients.codex import copies, preview
 from sessrotate.clients.codex import live as codex_live
-from sessrotate.clients.codex import preview
 from sessrotate.clients.codex import view as codex_view
 from sessrotate.clients.codex.rows import is_bare
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 agents: Final = opaque.agents
 conversation: Final = codex_live.conversation
+copied: Final = copies.copied
 records: Final = opaque.records
 rewound: Final = codex_live.rewound
 said: Final = opaque.said

@@ -55,6 +55,7 @@ class Meta(Struct):
     instructions: str | None = None  # 0.20 to 0.58
     base_instructions: _BaseInstructions | None = None  # what the model is told first
     forked_from_id: str | None = None  # 0.118
+    subagent_history_start_ordinal: int | None = None  # of an agent that copies its parent (0.169)
     history_base: HistoryBase | None = None
     git: _Git | None = None
     source: str | Source | None = None  # "exec", "cli"
@@ -126,6 +127,7 @@ class Turn(Struct):
     """The payload of a `turn_context`."""
 
     model: str | None = None
+    turn_id: str | None = None
 
 
 class CompletedItem(Struct):
@@ -139,6 +141,7 @@ class Event(Struct):
     """The payload of an `event_msg`; which fields it has depends on `type`."""
 
     type: str = ""
+    turn_id: str | None = None  # task_started
     message: str | None = None  # user_message (0.36 to 0.145), error, warning, stream_error
     reason: str | None = None  # turn_aborted
     num_turns: int | None = None  # thread_rolled_back (0.36 to 0.145)

@@ -27,7 +27,7 @@ const measured = (label, key, longest) => sizes(label, key, {
 const copies = (report) => { // the figure for the top
   if (!report.kinds) return null;
   const bytes = report.duplicate_bytes;
-  return ["Copied lines", bytes ? size(bytes) : "none", bytes ? percent(bytes, report.bytes) : null];
+  return ["Copies", bytes ? size(bytes) : "none", bytes ? percent(bytes, report.bytes) : null];
 };
 
 const contents = (report) => { // the cards that need all lines to be read
@@ -35,6 +35,7 @@ const contents = (report) => { // the cards that need all lines to be read
   const listed = (shares) => Object.entries(shares).map(([name, { lines, bytes }]) => ({ name, lines, bytes })).sort((one, other) => other.bytes - one.bytes);
   const kinds = listed(report.kinds);
   const tools = listed(report.tools);
+  const copied = listed(report.copies).map((each) => `${each.name} ${size(each.bytes)}`).join(", ");
   const whole = kinds.reduce((sum, { bytes }) => sum + bytes, 0);
   const of = (group) => kinds.filter(({ name }) => groupOf(name) === group).reduce((sum, { bytes }) => sum + bytes, 0);
   const lines = ["Lines", (row) => count(row.lines)];
@@ -46,9 +47,9 @@ const contents = (report) => { // the cards that need all lines to be read
       strip(groups.map(([tone, name, bytes]) => ({ bytes, tone, lines: [size(bytes), `${name}, ${percent(bytes, whole)}`] })),
         groups.map(([, name, bytes]) => `${name} ${size(bytes)}`).join(", ")),
       legend(groups.map(([tone, name, bytes]) => [tone, `${name} ${percent(bytes, whole)}`])),
-      bars("Bytes by kind of line", kinds.map(rowOf()), { whole, columns: [lines], most: 11 }),
+      bars("Bytes by kind of line", kinds.map(rowOf()), { whole, columns: [lines], most: 12 }),
       report.duplicate_bytes ? make("p", { class: "note" }, make("b", {}, size(report.duplicate_bytes)),
-        ` of it (${percent(report.duplicate_bytes, whole)}) is in ${many(report.duplicate_lines, "line")} that the session has already.`) : null),
+        ` of it (${percent(report.duplicate_bytes, whole)}), in ${many(report.duplicate_lines, "line")}, are copies: ${copied}. ${size(report.unique_bytes)} are unique.`) : null),
     tools.length ? card("What tools gave", { name: "tools", note: `${size(tools.reduce((sum, { bytes }) => sum + bytes, 0))} of results, by tool.` },
       bars("Bytes of results by tool", tools.map(rowOf("tools")), { whole, columns: [lines] })) : null,
   ];
