@@ -33,7 +33,7 @@ from sessrotate.segments import manifest
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from sessrotate.clients.common import Unread
@@ -204,18 +204,19 @@ def that_wait(where: Place) -> list[Path]:
 # ── whose an archive is ──────────────────────────────────────────────────────────────────────
 
 
-def of_session(session: str, projects: Path | None = None) -> Place:
+def of_session(session: str, projects: Collection[str] | None = None) -> Place:
     """Return the place of a session by its id, wherever its live file is.
 
     That is in the project which its archive names; or, if it is not there any more, the one file of
     that id that goes on from the archive (`continued.fits`), or is whole. Its `project` is empty if
-    nobody knows it. `projects` is the folder of all projects, if somebody has followed the links.
+    nobody knows it. `projects` are the names of all projects, if somebody has listed them.
     """
-    root = real(claude.projects_folder()) if projects is None else projects
+    root = real(claude.projects_folder())
+    projects = names_in(root) if projects is None else projects
     archive = Place(root.parent, "", session, root).archive
     project = project_named(archive)
     where = Place(root.parent, project, session, root / project / f"{session}{names.SUFFIX}")
-    if project:
+    if project in projects:
         where = next(all_named(root, project, (session,)))
     if project and os.path.lexists(where.live):
         return where
@@ -333,8 +334,8 @@ def clock_file() -> Path:
 
 def archives(prefix: str = "", unread: Unread = ignored) -> Iterator[Place]:
     """Yield the archives of ids that begin so, in order; `unread` is told what cannot be read."""
-    projects = real(claude.projects_folder())
-    for folder in listed(projects.parent / FOLDER / ARCHIVES, unread):
+    projects = frozenset(names_in(real(claude.projects_folder())))
+    for folder in listed(root() / ARCHIVES, unread):
         session = names.session_of_key(folder.name)
         if session is None or not common.begins(session, prefix) or not is_folder(folder, unread):
             continue

@@ -115,7 +115,7 @@ def of(where: Place) -> Restored | None:
 
 def every() -> Iterator[Restored]:
     """Yield what is left of every archive whose session is whole again."""
-    projects = real(claude.projects_folder())
+    projects = frozenset(names_in(real(claude.projects_folder())))
     for session in marked():
         found = of(place.of_session(session, projects))
         if found is not None:
