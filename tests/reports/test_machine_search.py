@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import random
 import re
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
@@ -11,14 +16,13 @@ from msgspec.structs import replace
 from sessrotate.reading import search as reading_search
 from sessrotate.reading.search import Hit, Query, Searched
 from sessrotate.reports import machine_search
-from sessrotate.reports.machine_search import Shown
+from sessrotate.reports.machine_search import Machine, Shown
 from support import homes
 from support.command_line import ID, boundary, write
 from support.talks import prompt, talk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from sessrotate.reading.holders import Around
     from sessrotate.reading.search import Found
@@ -44,8 +48,12 @@ def text_of(_info: SessionInfo, hit: Hit) -> str:
     return hit.groups[0][0].text
 
 
+def machine() -> Machine:
+    return Machine(lambda path, reason: pytest.fail(f"{path}: {reason}"))
+
+
 def known() -> list[SessionInfo]:
-    return machine_search.known(lambda path, reason: pytest.fail(f"{path}: {reason}"))
+    return [*chain.from_iterable(machine().rounds())]
 
 
 def found() -> list[str]:
@@ -93,3 +101,70 @@ def test_a_session_that_goes_away_meanwhile_is_passed_over(home: Home) -> None:
     told = [*machine_search.found([gone, info], QUERY, text_of)]
     assert [each.what for _, each in told if isinstance(each, Shown)] == NEEDLES
     assert all(isinstance(each, Shown | Searched) for _, each in told)
+
+
+# ── which sessions are opened first ──────────────────────────────────────────────────────────
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def write_sessions(home: Home, times: list[tuple[int, int]], names: str = "{:08x}") -> None:
+    """Put sessions in the place of that of the home, each in a project of its own.
+
+    Each was last used at a minute, which it names, and its file changed so many minutes later.
+    """
+    home.live.unlink()
+    for number, (minute, later) in enumerate(times):
+        used = NOON + timedelta(minutes=minute)
+        project = home.live.parent.with_name(f"-home-somebody-{number}")
+        path = project / f"{names.format(number)}{ID[8:]}.jsonl"
+        write(path, prompt(number, f"needle {minute}", timestamp=used.isoformat()))
+        changed = (used + timedelta(minutes=later)).timestamp()
+        os.utime(path, (changed, changed))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_newest_come_first_however_few_are_opened_at_a_time(
+    home: Home, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(machine_search, "FIRST", 1)
+    drawn = random.Random(seed)
+    minutes = drawn.sample(range(60), 30)
+    write_sessions(home, [(each, drawn.choice([0, 0, 0, 1, 5, 99])) for each in minutes])
+    assert found() == [f"needle {each}" for each in sorted(minutes, reverse=True)]
+
+
+def opened_before_the_first_hit(monkeypatch: pytest.MonkeyPatch) -> tuple[str, set[str]]:
+    """Return the hit, and the files of sessions that were opened until then."""
+    opened: set[str] = set()
+
+    def opening(path: str, *more: Any, **options: Any) -> int:
+        opened.update([Path(path).name] if str(path).endswith(".jsonl") else [])
+        return real(path, *more, **options)
+
+    real = os.open
+    with monkeypatch.context() as watched:
+        watched.setattr(os, "open", opening)
+        for sessions in machine().rounds():
+            for _, told in machine_search.found(sessions, QUERY, text_of):
+                if isinstance(told, Shown):
+                    return told.what, opened
+    return "nothing", opened
+
+
+def test_of_many_sessions_few_are_opened_before_the_first_hit(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_search, "FIRST", 4)
+    write_sessions(home, [(minute, 0) for minute in range(40)])
+    hit, opened = opened_before_the_first_hit(monkeypatch)
+    assert (hit, len(opened)) == ("needle 39", 4)
+
+
+def test_sessions_that_begin_alike_are_all_opened_before_any_is_named(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_search, "FIRST", 4)
+    write_sessions(home, [(minute, 0) for minute in range(40)], "00000000-{:03x}")
+    _, opened = opened_before_the_first_hit(monkeypatch)
+    assert len(opened) == 40

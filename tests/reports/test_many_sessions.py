@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,7 +30,8 @@ LATER = 4e9
 
 
 def search() -> list[object]:
-    known = machine_search.known(lambda path, reason: pytest.fail(f"{path}: {reason}"))
+    machine = machine_search.Machine(lambda path, reason: pytest.fail(f"{path}: {reason}"))
+    known = [*chain.from_iterable(machine.rounds())]
     return [*machine_search.found(known, QUERY, lambda *_: "")]
 
 

@@ -7,6 +7,7 @@ import sys
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +26,7 @@ from sessrotate.errors import (
     printable,
 )
 from sessrotate.reading import select
+from sessrotate.reading.holders import Around
 from sessrotate.reading.search import Problem, Query
 from sessrotate.render import common, phrases
 from sessrotate.render import search as render_search
@@ -33,7 +35,7 @@ from sessrotate.reports.machine_search import Shown
 from sessrotate.reports.session_info import SessionInfo, Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from sessrotate.reports.machine_search import Told
 
@@ -144,17 +146,26 @@ def command(
     wanted = Wanted(client=client_of(client), project=project, paths=paths_of(project), hidden=True)
     path = None if session is None else find.path_of(session)
     told = _Outcome(most=most)
-    known = machine_search.known(told.unread)
-    sessions = known if path is None else machine_search.of_session(known, path)
-    sessions = [each for each in sessions if wanted.takes(each) and _is_recent(each, begin)]
-    told.parents = machine_search.parents(sessions) | machine_search.parents(known)
-    results = render_search.Results(known, streams.canvas(), around=context, is_raw=raw)
+    machine = machine_search.Machine(told.unread)
+    canvas, around = streams.canvas(), Around()
+    results = render_search.Results(
+        machine.opened, machine.unopened, canvas, around=context, is_raw=raw
+    )
     show = render_search.as_json if as_json else results.hit
+
+    def found() -> Generator[Told]:
+        rounds = machine.rounds() if path is None else [[*chain.from_iterable(machine.rounds())]]
+        for known in rounds:
+            sessions = known if path is None else machine_search.of_session(known, path)
+            taken = [each for each in sessions if wanted.takes(each) and _is_recent(each, begin)]
+            told.begun(known, taken, machine.left)
+            yield from machine_search.found(taken, query, show, told.searched, around)
+
     lists = "names" if names else "counts" if count else "hits"
-    with closing(machine_search.found(sessions, query, show, told.searched)) as found:
-        told.show(found, _Printer(results, lists, as_json=as_json))
-    told.sum_up(sessions, known, counts=not names, is_for_programs=names or as_json)
-    told.end({str(each.path) for each in sessions} if project or client or path else None)
+    with closing(found()) as results_of_all:
+        told.show(results_of_all, _Printer(results, lists, as_json=as_json))
+    told.sum_up(counts=not names, is_for_programs=names or as_json)
+    told.end(is_limited=bool(project or client or path))
 
 
 def _word(text: str, flags: re.RegexFlag, *, is_fixed: bool, is_raw: bool) -> re.Pattern[str]:
@@ -206,11 +217,17 @@ class _Printer(Struct, frozen=True):
 class _Outcome(Struct):
     """What is found, and what there was besides, which is told on standard error.
 
-    `parents` are the sessions that paths belong to. It stops at the `most` things to write.
+    `parents` are the sessions that paths belong to, `there` all of these, and `paths` what is
+    searched, `parts` of it by now; `left` sessions come later. It stops at the `most` things to
+    write.
     """
 
     most: int | None = None
     parents: dict[Path, Path] = field(default_factory=dict)
+    there: set[Path] = field(default_factory=set)
+    paths: set[Path] = field(default_factory=set)
+    parts: int = 0
+    left: int = 0
     hits: int = 0
     found: set[Path] = field(default_factory=set)
     is_stopped: bool = False
@@ -224,9 +241,19 @@ class _Outcome(Struct):
         """Note a file or folder that cannot be read."""
         self.unreadable[path] = reason
 
+    def begun(self, known: list[SessionInfo], taken: list[SessionInfo], left: int) -> None:
+        """Note the sessions that are known, those of them that are searched, and what is left."""
+        parents = machine_search.parents(known)
+        self.there |= {*parents.values()}
+        self.parents |= machine_search.parents(taken) | parents
+        self.paths |= {each.path for each in taken}
+        self.left = left
+
     def searched(self, done: int, total: int) -> None:
-        """Show how many of all parts are searched."""
-        self.line.show(render_search.progress(done, total, self.hits))
+        """Show how many of all parts are searched; `done` and `total` are of one round."""
+        self.parts += 1
+        total += self.parts - done + self.left
+        self.line.show(render_search.progress(self.parts, total, self.hits))
 
     def show(self, found: Iterator[Told], printer: _Printer) -> None:
         """Write hits as they come, and name at once what cannot be searched."""
@@ -270,18 +297,9 @@ class _Outcome(Struct):
         is_foreign = isinstance(error, NotASessionError)
         self.errors.append(DamagedError(str(error)) if is_foreign else error)
 
-    def sum_up(
-        self,
-        sessions: list[SessionInfo],
-        known: list[SessionInfo],
-        *,
-        counts: bool,
-        is_for_programs: bool,
-    ) -> None:
+    def sum_up(self, *, counts: bool, is_for_programs: bool) -> None:
         """Write how much was found: below what people read, otherwise only for a terminal."""
-        searched, there = (
-            len({self.parents[each.path] for each in several}) for several in (sessions, known)
-        )
+        searched, there = len({self.parents[each] for each in self.paths}), len(self.there)
         told = render_search.sums(
             self.hits if counts else None,
             len(self.found),
@@ -294,8 +312,12 @@ class _Outcome(Struct):
         elif sys.stderr.isatty() or (not self.hits and searched < there):
             streams.warn(told)
 
-    def end(self, paths: set[str] | None) -> None:
-        """Tell the rest, and end with the exit code that stands for all of it."""
+    def end(self, *, is_limited: bool) -> None:
+        """Tell the rest, and end with the exit code that stands for all of it.
+
+        Where the search is limited to some sessions, what cannot be read elsewhere is not told.
+        """
+        paths = {*map(str, self.paths)} if is_limited else None
         hidden = find.hidden() if self.unreadable else {}
         for path, reason in self.unreadable.items():
             if paths is None or path in paths or path in hidden:

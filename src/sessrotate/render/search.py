@@ -36,15 +36,21 @@ _TIMES: Final = (-62_135_596_800.0, 253_402_300_799.0)
 
 
 class Results:
-    """How hits are shown; `known` are all sessions that there are."""
+    """How hits are shown; `known` are sessions, `others` the ids of all others that there are."""
 
     def __init__(
-        self, known: Sequence[SessionInfo], canvas: Canvas, *, around: int, is_raw: bool
+        self,
+        known: Sequence[SessionInfo],
+        others: Sequence[str],
+        canvas: Canvas,
+        *,
+        around: int,
+        is_raw: bool,
     ) -> None:
-        sessions = [each for each in known if not _is_agents(each) and each.standing != "copy"]
+        sessions = [each for each in known if each.standing != "copy"]
         names = (name for each in sessions for name in {each.name, each.id})
-        self._short: Final = short_names(names)
-        self._ids: Final = Counter(each.id for each in known)
+        self._short: Final = short_names([*names, *others])
+        self._ids: Final = Counter([*(each.id for each in known), *others])
         self._canvas: Final = canvas
         self._around: Final = around
         self._is_raw: Final = is_raw

@@ -18,7 +18,7 @@ from sessrotate import clients
 from sessrotate.archive import place
 from sessrotate.clients.claude import agents
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.common import ignored, real
+from sessrotate.clients.common import ignored
 from sessrotate.clients.protocol import Placing, Telling
 from sessrotate.reports import archive_summary, file_edges, project_folder
 from sessrotate.reports.archive_summary import NOTHING
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sessrotate.clients.protocol import Client, Reader
     from sessrotate.reports.archive_summary import ArchiveSummary
     from sessrotate.reports.file_edges import Edges
-    from sessrotate.reports.project_folder import ProjectFolder
+    from sessrotate.reports.project_folder import InProject, ProjectFolder
     from sessrotate.segments.live_header import LiveHeader
 
 WORTH_TWO: Final = 5_000
@@ -66,22 +66,28 @@ class FoundSession(Struct, frozen=True):
 
 
 def sessions(
-    *, hidden: bool = False, unread: Unread = ignored, brief: bool = False
+    *,
+    hidden: bool = False,
+    unread: Unread = ignored,
+    brief: bool = False,
+    places: list[InProject] | None = None,
 ) -> Iterator[FoundSession]:
     """Yield the sessions of all clients, one client after the other, and copies last.
 
     Claude Code's come in the order of projects and ids, others' in the order of their files. With
     `hidden`, also those that nobody used: empty ones, warm-ups, files with agents' rows only; and
     the copies of session files that no client goes on with. In `brief`, what Claude Code's say is
-    left out, but for whether somebody used them: all is there that takes room.
+    left out, but for whether somebody used them: all is there that takes room. Of Claude Code's,
+    only those at `places` are looked at if these are given, and are taken off the list.
     """
+    places = project_folder.places(unread) if places is None else places
     folders: dict[str, None] = {}
     files: set[tuple[int, int]] = set()
     ids: set[str] = set()
     copies: list[FoundSession] = []
     for client in clients.clients():
         found = (
-            _in_projects(unread, brief=brief)
+            in_projects(places, unread, brief=brief)
             if client is claude
             else _elsewhere(client, folders, unread)
         )
@@ -120,12 +126,10 @@ def running(found: Iterable[FoundSession]) -> set[str]:
     return {session for each in places.values() for session in in_use.running(each.registries)}
 
 
-def _in_projects(unread: Unread, *, brief: bool) -> Iterator[FoundSession]:
-    """Yield the sessions of Claude Code."""
-    projects = real(claude.projects_folder())
-    places: list[tuple[Place, ProjectFolder]] = []
-    for name, folder in project_folder.every(unread):
-        places += ((where, folder) for where in folder.places(projects, name))
+def in_projects(
+    places: list[InProject], unread: Unread, *, brief: bool = False
+) -> Iterator[FoundSession]:
+    """Yield the sessions of Claude Code at these places, which are taken off the list."""
     look = partial(_in_project, brief=brief)
     yield from _reported(mapped(look, places, WORTH_TWO * (_BRIEF if brief else 1)), unread)
 
@@ -182,9 +186,7 @@ def of_file(
     return _found(client, path, seen, here, told), troubles
 
 
-def _in_project(
-    item: tuple[Place, ProjectFolder], *, brief: bool
-) -> tuple[FoundSession | None, dict[str, str]]:
+def _in_project(item: InProject, *, brief: bool) -> tuple[FoundSession | None, dict[str, str]]:
     troubles: dict[str, str] = {}
     return of_place(*item, troubles.__setitem__, brief=brief), troubles
 

@@ -7,8 +7,12 @@ only what was not found before comes.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from contextlib import suppress
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,14 +24,15 @@ from sessrotate.archive import owner
 from sessrotate.clients.claude import agents
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import real
+from sessrotate.clients.protocol import Placing
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.reading import holders
 from sessrotate.reading.deduplicate import Known
 from sessrotate.reading.holders import Around, WholeFile
 from sessrotate.reading.search import ALL, Hit, Problem, Searched, search
 from sessrotate.reading.stretches import Window
-from sessrotate.reports import discovery
-from sessrotate.reports.session_info import unambiguous
+from sessrotate.reports import discovery, project_folder
+from sessrotate.reports.session_info import SHORTEST, unambiguous
 from sessrotate.reports.streamed import streamed
 from sessrotate.segments import compressed_session
 
@@ -37,10 +42,17 @@ if TYPE_CHECKING:
     from sessrotate.clients.common import Unread
     from sessrotate.reading.search import Query
     from sessrotate.reports.discovery import FoundSession
+    from sessrotate.reports.project_folder import InProject
     from sessrotate.reports.session_info import SessionInfo
 
     Show = Callable[[SessionInfo, Hit], str]
     Look = Callable[[SessionInfo, Window], Iterator["Shown | Problem | Searched"]]
+
+FIRST: Final = 128
+"""Sessions that are opened before the first is searched."""
+
+_MORE: Final = 8
+"""How many times as many are opened in each round as in the one before."""
 
 WINDOW: Final = 32 * 1024 * 1024
 """Bytes of a session that one process searches at a time."""
@@ -73,23 +85,77 @@ class _Part(Struct, frozen=True):
     window: Window
 
 
-def known(unread: Unread) -> list[SessionInfo]:
-    """Return all sessions that hold anything, the newest first; `unread` is as for the list.
+class Machine:
+    """All sessions that hold anything, the newest first; `unread` is as for the list.
 
-    Behind each stand the transcripts of its agents, which are read by their paths.
+    Behind each stand the transcripts of its agents, which are read by their paths. To open ten
+    thousand takes seconds, so they are opened in rounds, those of the newest files first: one whose
+    file has an older time than its last record comes late. `opened` are the sessions of the first
+    round, `unopened` the ids of the others.
     """
-    found = [*discovery.sessions(hidden=True, unread=unread)]
-    named = unambiguous(each.info for each in found)
-    newest_first = sorted(
-        zip(named, found, strict=True),
-        key=lambda each: (-each[0].last_used, each[0].id, each[0].path),
-    )
-    known = []
-    for info, each in newest_first:
+
+    def __init__(self, unread: Unread) -> None:
+        """Open the newest, and those that decide what is shown of others."""
+        self._unread: Final = unread
+        places = project_folder.places(unread)
+        latest = [*_latest(places)]
+        self._left: Final = sorted(zip(latest, places, strict=True), key=itemgetter(0))
+        first = self._taken(max(FIRST, latest.count(math.inf)))
+        found = discovery.sessions(hidden=True, unread=unread, places=first)
+        self._waiting = [*_with_agents(found)]
+        self.opened: Final = [info for info, *_ in self._waiting]
+        self.unopened: Final = [where.session for _, (where, _) in self._left]
+
+    @property
+    def left(self) -> int:
+        """How many sessions no round had yet."""
+        return len(self._left) + len(self._waiting)
+
+    def rounds(self) -> Iterator[list[SessionInfo]]:
+        """Yield the next ones, as many as nothing can come before that is not opened yet."""
+        count = FIRST
+        while True:
+            until = self._left[-1][0] if self._left else -math.inf
+            self._waiting.sort(key=lambda each: (-each[0].last_used, each[0].id, each[0].path))
+            ready = [each for each in self._waiting if each[0].last_used > until]
+            self._waiting = self._waiting[len(ready) :]
+            yield [*chain.from_iterable(ready)]
+            if not self._left:
+                return
+            count *= _MORE
+            found = discovery.in_projects(self._taken(count), self._unread)
+            self._waiting += _with_agents(found)
+
+    def _taken(self, count: int) -> list[InProject]:
+        """Return the newest that are left, and take them off the list."""
+        taken = [each for _, each in self._left[-count:]]
+        del self._left[-count:]
+        return taken
+
+
+def _latest(places: Sequence[InProject]) -> Iterator[float]:
+    """Yield when each session was used last at the latest; infinity for what is opened first.
+
+    The short name of one that begins like another depends on whether that holds anything; and
+    copies are called by what is there, as are projects of Gemini CLI.
+    """
+    begun = Counter(where.session[:SHORTEST] for where, _ in places)
+    others = [each for each in clients.clients() if each is not claude and any(each.sessions())]
+    is_open = any(isinstance(clients.reader(each), Placing) for each in others)
+    is_open = is_open or any(any(each.copies()) for each in clients.clients())
+    for where, _ in places:
+        is_first = is_open or begun[where.session[:SHORTEST]] > 1
+        yield math.inf if is_first else project_folder.latest(where)
+
+
+def _with_agents(found: Iterable[FoundSession]) -> Iterator[list[SessionInfo]]:
+    """Yield each session that holds anything, with the transcripts of its agents behind it."""
+    several = [*found]
+    named = unambiguous(each.info for each in several)
+    for info, each in zip(named, several, strict=True):
         transcripts = [*_agents(info, each)]
         if info.bytes or info.segments or not info.is_live or transcripts:
-            known += [info, *transcripts]
-    return known
+            yield [info, *transcripts]
 
 
 def of_session(known: Sequence[SessionInfo], path: Path) -> list[SessionInfo]:
@@ -156,17 +222,18 @@ def found(
     query: Query,
     show: Show,
     done: Callable[[int, int], None] = lambda _done, _total: None,
+    around: Around | None = None,
 ) -> Generator[Told]:
     """Yield what is found in these sessions, in their order: of each, all until its `Searched`.
 
     `show` makes of a hit what its reader wants. `done` is called now and then with how many parts
-    are searched, and how many there are. Raises nothing: what cannot be searched is a
-    `Problem`.
+    are searched, and how many there are; `around` is as for `holders.opened`. Raises nothing: what
+    cannot be searched is a `Problem`.
     """
     parts = [_Part(number, each) for number, info in enumerate(sessions) for each in windows(info)]
     batches = [*_batches(parts, sessions)]
     total = sum(map(_size, sessions))
-    look = partial(_in_window, query, show, Around())
+    look = partial(_in_window, query, show, around or Around())
     workers = _WORKERS if total >= WORTH_TWO else 1
     results = streamed(partial(_in_batch, sessions, look), batches, workers)
     merged = _Merged(look)

@@ -6,6 +6,7 @@ opened. A folder that is not there is empty.
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from sessrotate.clients.common import Unread
     from sessrotate.clients.preview import Title
     from sessrotate.reports.file_edges import Edges
+
+_COARSE: Final = 2.0
+"""Seconds that a file's time may be before that of its last record: FAT has each second one."""
 
 _INDEX: Final = "sessions-index.json"
 
@@ -76,6 +80,10 @@ class ProjectFolder(Struct):
         return place.all_named(projects, name, sorted(self.live | self.archives | self.alone))
 
 
+InProject = tuple["Place", ProjectFolder]
+"""A session's place, and what the folder of its project holds."""
+
+
 def archived(unread: Unread) -> dict[str, set[str]]:
     """Return the ids of the sessions that have an archive, by project, in order of those.
 
@@ -99,6 +107,25 @@ def every(unread: Unread) -> Iterator[tuple[str, ProjectFolder]]:
     for name in sorted(found | archives.keys()):
         there = archives.get(name, set())
         yield name, read(folder / name, there, unread) if name else ProjectFolder(archives=there)
+
+
+def places(unread: Unread) -> list[InProject]:
+    """Return the places of Claude Code's sessions, by project and id; none of them is opened."""
+    projects = real(claude.projects_folder())
+    found = every(unread)
+    return [(where, folder) for name, folder in found for where in folder.places(projects, name)]
+
+
+def latest(where: Place) -> float:
+    """Return the time that no record of a session is later than, in seconds since 1970.
+
+    It is the file's own, which rotations keep, or else that of the archive's folder.
+    """
+    with suppress(OSError):
+        return where.live.lstat().st_mtime + _COARSE
+    with suppress(OSError):
+        return where.archive.lstat().st_mtime + _COARSE
+    return math.inf
 
 
 def read(folder: Path, archives: set[str], unread: Unread) -> ProjectFolder:
