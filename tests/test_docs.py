@@ -17,6 +17,7 @@ import sessrotate
 import test_layers
 from sessrotate.job import steps
 from sessrotate.job.config import keys as config_keys
+from support import rollouts
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -51,11 +52,23 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def with_codex(folder: Path) -> Path:
+    """Return Codex's folder, with a session of twelve compactions that nobody used for long."""
+    day = folder / "codex" / "sessions" / "2026" / "02" / "10"
+    day.mkdir(parents=True)
+    path = day / rollouts.NAME.format(7, 7)
+    path.write_bytes(rollouts.rollout(size=1 << 20, compactions=12))
+    os.utime(path, (1_770_000_000, 1_770_000_000))
+    return folder / "codex"
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if examples(page)], ids=lambda p: p.name)
 def test_every_example_prints_what_the_page_shows(page: Path, folder: Path) -> None:
     environment = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
     environment["CLAUDE_CONFIG_DIR"] = str(folder / "claude")
     environment["HOME"] = str(folder)  # of the user's own, neither settings nor logs
+    if page.name == "README.md":
+        environment["CODEX_HOME"] = str(with_codex(folder))
     for command, shown in examples(page):
         done = subprocess.run(
             shlex.split(command),
@@ -70,7 +83,8 @@ def test_every_example_prints_what_the_page_shows(page: Path, folder: Path) -> N
 
 def test_the_readme_opens_with_the_disk_before_and_after_and_a_dry_run_follows() -> None:
     commands = [command for command, _ in examples(ROOT / "README.md")]
-    assert commands[:4] == ["du -sm claude", "sessrotate", "sessrotate tidy --yes", "du -sm claude"]
+    measured = "du -sm claude codex"
+    assert commands[:4] == [measured, "sessrotate", "sessrotate tidy --yes", measured]
     assert any(each.startswith("sessrotate rotate --dry-run") for each in commands)
 
 

@@ -56,9 +56,8 @@ def path_of(session: str) -> Path:
             f"There is no file {printable(session)}. To find a session by its id, give at least "
             f"{SHORTEST_PREFIX} characters of it."
         )
-    matches: dict[object, _Match] = {}
-    for match in _beginning_with(session):
-        matches.setdefault(_identity(match.path), match)
+    # While a client gives a file another name, a look at its folder may see neither.
+    matches = _matches(session) or _matches(session)
     exact = _exact(matches.values(), session)
     beside = _beside(path) if is_folder else None
     if is_folder and not exact and not (matches and UUID.fullmatch(session)):
@@ -79,6 +78,14 @@ def path_of(session: str) -> Path:
             f"There is no file or session {printable(session)} (in {folder}{elsewhere})."
         )
     raise WrongUsageError(_ambiguous(session, found))
+
+
+def _matches(session: str) -> dict[object, _Match]:
+    """Return the files of sessions whose id begins so, each once, by what tells them apart."""
+    matches: dict[object, _Match] = {}
+    for match in _beginning_with(session):
+        matches.setdefault(_identity(match.path), match)
+    return matches
 
 
 def _of_agents(session: str, paths: list[Path]) -> Path:

@@ -26,6 +26,8 @@ live = true
 [archive]
 older_than = "6w"
 before_cleanup = "3d"
+[codex]
+compress_after = "8d"
 [prune]
 keep_last = 3
 keep_within = "30d"
@@ -61,6 +63,7 @@ def test_every_setting_can_be_set() -> None:
     settings = config.parsed(ALL)
     assert settings.rotate == config.Rotate(2**31, live=True)
     assert settings.archive == config.Archive(42.0 * DAY, 3.0 * DAY)
+    assert settings.codex == config.Codex(8.0 * DAY)
     assert settings.prune == Policy(3, 30.0 * DAY, 4, 5, 6, 60.0 * DAY, 1536)
     assert settings.trash == config.Trash(0.0)
     assert all(entry.line is not None for entry in settings.entries)

@@ -117,7 +117,7 @@ def test_without_a_file_of_settings_nothing_is_removed(home: Home) -> None:
     report = done("")
     assert became(report)["rotate"] == [(OTHERS[0], "done")]
     off = {stage.step.name for stage in report.stages if not stage.is_on}
-    assert {"prune"} <= off <= {"prune", "archive"}
+    assert off == {"archive", "compress", "prune"}
     before = snapshot(home.config)
     done("", NOW + 10_000 * DAY)
     assert snapshot(home.config) == before
@@ -136,7 +136,7 @@ def test_a_session_that_has_been_cold_for_long_is_put_away(home: Home) -> None:
 
 
 def test_unfinished_work_comes_first_and_deleting_last() -> None:
-    order = ["recover", "heal", "rotate", "archive", "prune", "trash"]
+    order = ["recover", "heal", "rotate", "archive", "compress", "prune", "trash"]
     names = [step.name for step in steps.STEPS]
     assert names == order
 

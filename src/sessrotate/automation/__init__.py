@@ -19,6 +19,8 @@ from msgspec import Struct
 
 from sessrotate import units
 from sessrotate.clients.claude import cleanup
+from sessrotate.clients.codex.client import folders
+from sessrotate.clients.common import is_folder
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable, storage
 from sessrotate.hook import call, installation
 from sessrotate.hook.installation import Change
@@ -37,11 +39,13 @@ if TYPE_CHECKING:
 _MARGIN: Final = 3 * cleanup.DAY
 """How many seconds before the client would delete a session it is put away, at most."""
 
-SAVING, OLDER_THAN = (
-    next(key for key in keys.KEYS if (key.table, key.name) == ("archive", name))
-    for name in ("before_cleanup", "older_than")
+SAVING, OLDER_THAN, COMPRESS_AFTER = (
+    next(key for key in keys.KEYS if key.title == title)
+    for title in ("archive.before_cleanup", "archive.older_than", "codex.compress_after")
 )
-"""The settings that put sessions away: before the client deletes them, and by their age."""
+"""The settings that put sessions away, before the client deletes them and by their age; and that
+compress those of Codex.
+"""
 
 
 _T = TypeVar("_T")
@@ -60,13 +64,16 @@ AGE_QUESTION: Final = (
     "[Enter: no]"
 )
 
-NAMES: Final = ("hook", "schedule", "saving")
+NAMES: Final = ("hook", "schedule", "saving", "codex")
 """The parts, in the order of the questions."""
 
 
 def parts() -> tuple[Part, ...]:
-    """Return the parts with their questions; what saving comes to depends on the client."""
-    return (
+    """Return the parts with their questions; what saving comes to depends on the client.
+
+    Of Codex only where it has sessions.
+    """
+    every = (
         Part(
             "hook",
             "Rotate sessions when they are compacted and when they end?",
@@ -83,7 +90,14 @@ def parts() -> tuple[Part, ...]:
             "Save old sessions before Claude Code deletes them?",
             f"{saving()} Without the nightly run nothing is saved, so this turns it on, too.",
         ),
+        Part(
+            "codex",
+            "Compress sessions of Codex that were not used for 7 days?",
+            "Codex lists and resumes them as before, and a resume makes one plain again. Other "
+            "programs that look for *.jsonl no longer see them. The nightly run does it.",
+        ),
     )
+    return tuple(each for each in every if each.name != "codex" or any(map(is_folder, folders())))
 
 
 def saving(older_than: str = "") -> str:
@@ -101,7 +115,7 @@ def saving(older_than: str = "") -> str:
 
 def completed(wanted: frozenset[str]) -> frozenset[str]:
     """Return the parts that are wanted, with the nightly run if one of them needs it."""
-    is_needed = "saving" in wanted and installed() is None
+    is_needed = bool(wanted & {"saving", "codex"}) and installed() is None
     return wanted | {"schedule"} if is_needed else wanted
 
 
@@ -110,6 +124,7 @@ class Automation(Struct, frozen=True):
 
     `schedule` has no files where there is no scheduler.
     `problems` say by the part's name why one cannot be had, and `saving` which sessions are saved.
+    `does` is what the settings are for.
     """
 
     removes: bool
@@ -118,6 +133,7 @@ class Automation(Struct, frozen=True):
     settings: Change | None = None
     problems: tuple[tuple[str, SessrotateError], ...] = ()
     saving: str = ""
+    does: str = ""
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -151,14 +167,15 @@ def plan(wanted: frozenset[str], older_than: str = "") -> Automation:
     it is written in the settings; empty for none.
     """
     wanted = completed(wanted)
-    tried = _Tried(wanted)
+    tried = _Tried(wanted | ({"settings"} if wanted & {"saving", "codex"} else set()))
     return Automation(
         removes=False,
         hook=tried.to("hook", lambda: installation.plan_install(call.LEAST)),
         schedule=tried.to("schedule", lambda: schedule.plan(_every())),
-        settings=tried.to("saving", lambda: _saving(older_than)),
+        settings=tried.to("settings", lambda: _setting(wanted, older_than)),
         problems=tuple(tried.problems),
         saving=saving(older_than) if "saving" in wanted else "",
+        does=" and ".join(what for name, what in _DOES.items() if name in wanted),
     )
 
 
@@ -170,14 +187,22 @@ def _every() -> Every:
 
 def plan_removal() -> Automation:
     """Return what undoes all of it; nothing is changed."""
-    tried = _Tried(frozenset(NAMES))
+    tried = _Tried(frozenset({*NAMES, "settings"}))
     return Automation(
         removes=True,
         hook=tried.to("hook", installation.plan_remove),
         schedule=tried.to("schedule", schedule.plan_removal),
-        settings=tried.to("saving", _unsaving),
+        settings=tried.to("settings", _unset),
         problems=tuple(tried.problems),
+        does=" and ".join(_DOES.values()),
     )
+
+
+_DOES: Final = {
+    "saving": "saving of sessions before the client deletes them",
+    "codex": "compressing of Codex sessions that nobody uses",
+}
+"""What the parts come to that are settings."""
 
 
 class _Tried:
@@ -201,7 +226,7 @@ class _Tried:
 def execute(planned: Automation) -> Iterator[tuple[str, SessrotateError]]:
     """Make the changes, and yield what could not be done, by the part's name."""
     yield from planned.problems
-    for name, change in (("hook", planned.hook), ("saving", planned.settings)):
+    for name, change in (("hook", planned.hook), ("settings", planned.settings)):
         if change is not None:
             try:
                 installation.execute(change)
@@ -215,12 +240,12 @@ def execute(planned: Automation) -> Iterator[tuple[str, SessrotateError]]:
             yield "schedule", error
 
 
-def _saving(older_than: str) -> Change:
-    """Return the settings with those that put sessions away, where nobody has set them."""
+def _setting(parts: frozenset[str], older_than: str) -> Change:
+    """Return the settings with those of these parts, where nobody has set them."""
     path, target, data = _settings()
     after = keys.commented() if data is None else _text(data)
     try:
-        for key, given in _wanted(older_than):
+        for key, given in _wanted(parts, older_than):
             after = edit.without(after, key)  # of ours, so that it fits the client's period now
             if given and not edit.is_set(after, key):
                 after = edit.with_setting(after, key, given)
@@ -229,10 +254,13 @@ def _saving(older_than: str) -> Change:
     return Change(path, target, data, after.encode(), None)
 
 
-def _wanted(older_than: str) -> Iterator[tuple[Key, str]]:
-    yield SAVING, _margin()
-    if older_than:
-        yield OLDER_THAN, older_than
+def _wanted(parts: frozenset[str], older_than: str) -> Iterator[tuple[Key, str]]:
+    if "saving" in parts:
+        yield SAVING, _margin()
+        if older_than:
+            yield OLDER_THAN, older_than
+    if "codex" in parts:
+        yield COMPRESS_AFTER, "7d"
 
 
 def _margin() -> str:
@@ -242,7 +270,7 @@ def _margin() -> str:
     return f"{hours}h" if hours % 24 or not hours else f"{hours // 24}d"
 
 
-def _unsaving() -> Change:
+def _unset() -> Change:
     path, target, data = _settings()
     if data is None or others():  # which run by the same settings
         return Change(path, target, data, data, None)

@@ -26,7 +26,7 @@ from sessrotate.in_place import gain, operations, outcome
 from sessrotate.job import journal, run_log, undo
 from sessrotate.job.undo import Undo
 from sessrotate.render import restore as render_restore
-from sessrotate.retention import restore
+from sessrotate.retention import restore, rollouts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,8 +88,8 @@ def command(
 
     Rotated: its live file is whole again, and its archive is freed after 7 days, or what the
     settings say. Pruned: its segments come back from the trash. Put away: it is back where its
-    client looks. It counts as used now if it was put away, or its client would delete it. Nothing
-    rotates it or puts it away again by itself until you rotate it by name.
+    client looks, and counts as used now, or its client would delete it. Nothing rotates it or puts
+    it away by itself until you rotate it by name. Compressed (Codex): its file is plain again.
 
     One session that you name is restored at once. Everything else is shown first, and you are
     asked. --run N undoes what a run did to many sessions (`tidy`, `run`, `--all`, several that you
@@ -110,7 +110,8 @@ def command(
         _undo(number, how)
         return
     named = (_place(session, project) for session in sessions or ())
-    places = [*dict.fromkeys(place.archives() if every else named)]
+    away = (*place.archives(), *rollouts.compressed_ones()) if every else named
+    places = [*dict.fromkeys(away)]
     wanted = restore.SHORT if keep_rotated else restore.ALL
     wanted = replace(wanted, is_placed=project is not None)
     if every:
@@ -135,8 +136,9 @@ class _How(Struct, frozen=True):
 
 def _place(session: str, project: Path | None) -> Place:
     path = find.path_of(session)
-    where = find.archived_of(path) if path.is_dir() else find.live_of(path)
-    owner.check(where)
+    where = find.archived_of(path) if path.is_dir() else rollouts.meant(path)
+    if not rollouts.is_one(where):
+        owner.check(where)
     if project is None:
         return where
     there = [where, _in_project(where, project)]
@@ -167,8 +169,7 @@ def _one(where: Place, wanted: Wanted, how: _How) -> None:
     if how.dry_run:
         done = _prepared(where, wanted, how)
     else:
-        shown = progress(quiet=how.quiet)
-        done = restore.restore(where, wanted, how.wait, shown, touch=how.touch)
+        done = restore.restore(where, wanted, how.wait, progress(quiet=how.quiet), touch=how.touch)
     if done.refusal is not None:
         raise done.refusal
     if how.as_json:
@@ -181,12 +182,13 @@ def _one(where: Place, wanted: Wanted, how: _How) -> None:
         )
         if done.whole is not None and not how.dry_run:
             streams.write(render_restore.on_disk(done.where, *_on_disk(done.where)))
-    is_back = done.away is not None or done.whole is not None
+    if done.is_rollout and not how.dry_run:
+        streams.complain_of(journal.plain_again(where))
+    is_back = not done.is_rollout and (done.away is not None or done.whole is not None)
     if is_back and not how.dry_run and how.touch is None:
         status = done.where.live.stat()
-        age = time.time() - status.st_mtime
-        told = render_restore.old(age, _period(done.where.live, status))
-        if told is not None:
+        age, period = time.time() - status.st_mtime, _period(done.where.live, status)
+        if (told := render_restore.old(age, period)) is not None:
             streams.message(told)
     if how.dry_run:
         restore.check_room(done)
@@ -250,8 +252,7 @@ def _undo(number: int | None, how: _How) -> None:
 
 def _became(run: Run, noted: Sequence[Change], how: _How) -> list[Outcome]:
     """Return what undoing a run would come to now."""
-    plans: dict[Place, WayBack] = {}
-    return [_planned(each, how, plans, is_named=False) for each in _undone(run, noted, how)]
+    return [_planned(each, how, {}, is_named=False) for each in _undone(run, noted, how)]
 
 
 def _undone(run: Run, noted: Sequence[Change], how: _How) -> list[Undo]:
@@ -270,7 +271,7 @@ def _many(
     """Plan all restorations, ask, and carry them out; `is_named`: of each its owner said its id."""
     plans: dict[Place, WayBack] = {}
     if not how.dry_run:
-        left = (each.where for each in undone if each.where is not None)
+        left = (each.where for each in undone if each.where and not rollouts.is_one(each.where))
         operations.finish_interrupted(left, how.wait, progress(quiet=how.quiet))
     found = [_planned(each, how, plans, is_named=is_named) for each in undone]
     chosen = [each.result == "planned" for each in found]
@@ -307,13 +308,12 @@ def _note(wanted: Undo, became: Outcome, how: _How) -> SessrotateError | None:
 
     A session that stays rotated, as somebody wants it, is not as it was.
     """
-    if wanted.noted is None or became.where is None or became.result != "done" or how.is_short:
+    where, noted = became.where, wanted.noted
+    if where is None or became.result != "done" or how.is_short:
         return None
-    try:
-        journal.undone(wanted.noted, became.where)
-    except SessrotateError as error:
-        return error
-    return None
+    if noted is None:
+        return journal.plain_again(where) if rollouts.is_one(where) else None
+    return journal.undone(noted, where)
 
 
 def _planned(undo: Undo, how: _How, plans: dict[Place, WayBack], *, is_named: bool) -> Outcome:

@@ -28,9 +28,9 @@ def command(
 ) -> None:
     """Do everything that is configured, for all sessions of this machine.
 
-    Finish what was interrupted, rotate large sessions, prune archives, and empty the trash, as the
-    settings say. `config init` writes a settings file; without one, nothing is removed but what was
-    pruned before. `schedule install` has the system start it.
+    Finish what was interrupted, rotate large sessions, compress those of Codex, prune archives, and
+    empty the trash, as the settings say. `config init` writes a settings file; without one, nothing
+    is removed but what was pruned before. `schedule install` has the system start it.
 
     A session that is in use is left for the next run, and is not a failure. The exit code is that
     of the worst failure; 75 means that another run is in progress. Each run adds a line to a log.

@@ -1,4 +1,4 @@
-"""`sessrotate setup`: three questions, and everything is done by itself from then on."""
+"""`sessrotate setup`: a few questions, and everything is done by itself from then on."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def command(
 ) -> None:
     """Have sessrotate do its work by itself.
 
-    It asks three questions and explains each in a line: rotate sessions when they are compacted and
+    It asks a few questions and explains each in a line: rotate sessions when they are compacted and
     when they end; tidy once a night; save old sessions before Claude Code deletes them, and at
-    which age sooner than that. Nothing else on this machine is changed, and `setup --remove` undoes
-    it.
+    which age sooner than that; compress those of Codex, if it has any. Nothing else on this machine
+    is changed, and `setup --remove` undoes it.
     """
     chosen = frozenset[str]() if remove else _chosen(yes=yes or dry_run)
     asks = "saving" in chosen and not (yes or dry_run)
@@ -88,7 +88,7 @@ def _tell_what_stays(planned: Automation, line: str) -> None:
 def _chosen(*, yes: bool) -> frozenset[str]:
     """Return the names of the parts that somebody wants; all of them with `yes`."""
     if yes:
-        return frozenset(automation.NAMES)
+        return frozenset(part.name for part in automation.parts())
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise WrongUsageError(
             "Cannot ask without a terminal: pass --yes for everything, or preview with --dry-run."

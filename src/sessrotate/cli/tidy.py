@@ -13,6 +13,8 @@ from sessrotate.archive import place, restored
 from sessrotate.cli import archives, streams
 from sessrotate.cli.in_place import progress
 from sessrotate.cli.options import Config, DryRun, Json, ManySessions, Quiet, Yes, sized
+from sessrotate.clients.claude import client as claude
+from sessrotate.clients.codex import client as codex
 from sessrotate.errors import WrongUsageError
 from sessrotate.in_place import gain
 from sessrotate.job import run
@@ -22,12 +24,13 @@ from sessrotate.render import run as render_run
 from sessrotate.render import tidy as render_tidy
 from sessrotate.render.tidy import Tidied
 from sessrotate.reports import next_steps, on_disk
+from sessrotate.retention import rollouts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessrotate.archive.place import Place
-    from sessrotate.in_place.outcome import Outcome
+    from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.config.parse import Settings
     from sessrotate.job.run import Report
     from sessrotate.render.outcomes import Seen
@@ -48,9 +51,10 @@ def command(
 ) -> None:
     """Get disk space back, and lose nothing.
 
-    Rotate every session that gains 1 MiB or more, and apply the rules of your settings, if you have
-    any. Without rules, nothing is ever deleted. You see the plan first, and are asked.
-    `sessrotate run` does the same without a question.
+    Rotate every session that gains 1 MiB or more, compress those of Codex that were not used for 7
+    days, and apply the rules of your settings, if you have any. Without rules, nothing is ever
+    deleted. You see the plan first, and are asked. `sessrotate run` does what the settings say
+    without a question.
 
     With SESSION, only those, however little they gain. Sessions that a client is running are left
     alone: close them, or use `rotate --live`.
@@ -59,11 +63,12 @@ def command(
     named = _named(sessions or ())
     settings, scope = loaded.settings.for_tidying, Scope(named, need or None)
     if named is not None:
-        settings = replace(settings, rotate=replace(settings.rotate, min_gain=0))
+        rotate = replace(settings.rotate, min_gain=0)
+        settings = replace(settings, rotate=rotate, codex=replace(settings.codex, compress_after=0))
     shown = progress(quiet=quiet)
-    before = gain.measured_all()
+    before = _measured()
     plan = run.plan(settings, time.time(), shown, scope)
-    planned = Tidied(plan, before, before, _free(), need, is_named=named is not None)
+    planned = Tidied(plan, before, before, _free(before), need, is_named=named is not None)
     if dry_run or not (yes and planned.changes):  # or nobody sees it
         planned = _with_the_rest(planned, plan)
     if dry_run or not planned.changes:
@@ -76,9 +81,7 @@ def command(
         if not streams.confirmed():
             return
     done = _with_those_in_use(_done(settings, scope, plan, quiet=quiet), plan)
-    tidied = Tidied(
-        done, before, gain.measured_all(), planned.free, need, _free(), planned.is_named
-    )
+    tidied = Tidied(done, before, _measured(), planned.free, need, _free(before), planned.is_named)
     tidied = _with_the_rest(tidied, plan)
     _tell(tidied, as_json=as_json)
     if done.unlogged is not None:
@@ -90,7 +93,7 @@ def _named(sessions: Sequence[str]) -> frozenset[Place] | None:
     """Return the sessions that are named, None if none is."""
     if not sessions:
         return None
-    return frozenset(find.live_of(find.path_of(name)) for name in sessions)
+    return frozenset(rollouts.meant(find.path_of(name)) for name in sessions)
 
 
 def _done(settings: Settings, scope: Scope, planned: Report, *, quiet: bool) -> Report:
@@ -107,15 +110,21 @@ def _done(settings: Settings, scope: Scope, planned: Report, *, quiet: bool) -> 
     moved = _planned(planned, "rotate") | _planned(planned, "archive")
     pruned = _planned(planned, "prune")
     # Of what goes to an archive or to the trash only now, nobody saw that it would be deleted.
-    shown = {"prune": pruned - moved, "trash": _planned(planned, "trash") - pruned}
+    shown = {
+        "compress": _planned(planned, "compress", "failed"),
+        "prune": pruned - moved,
+        "trash": _planned(planned, "trash") - pruned,
+    }
     scope = replace(scope, only=frozenset(chosen), shown=shown)
     return run.execute(settings, time.time(), progress(quiet=quiet), scope, command="tidy")
 
 
-def _planned(report: Report, step: str) -> frozenset[Place]:
-    """Return the sessions for which a plan has something to do in a step."""
+def _planned(report: Report, step: str, *others: Result) -> frozenset[Place]:
+    """Return the sessions for which a plan has something to do in a step, or these `others`."""
     found = (each for stage in report.stages if stage.step.name == step for each in stage.outcomes)
-    return frozenset(each.where for each in found if each.where and each.result == "planned")
+    return frozenset(
+        each.where for each in found if each.where and each.result in {"planned", *others}
+    )
 
 
 def _with_those_in_use(done: Report, planned: Report) -> Report:
@@ -156,5 +165,12 @@ def _with_the_rest(tidied: Tidied, planned: Report) -> Tidied:
     return replace(tidied, clients=clients, steps=steps)
 
 
-def _free() -> int | None:
-    return fs.free_bytes(place.root().parent)
+def _measured() -> dict[str, int]:
+    """Return how many bytes of the disk the sessions that tidying makes smaller take, by client."""
+    return {claude.NAME: gain.measured_all(), codex.NAME: rollouts.measured_all()}
+
+
+def _free(taken: dict[str, int]) -> int | None:
+    """Return how many bytes are free on the disk of the client whose sessions take most."""
+    is_codex = taken[codex.NAME] > taken[claude.NAME]
+    return fs.free_bytes(codex.sessions_folder() if is_codex else place.root().parent)

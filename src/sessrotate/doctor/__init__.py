@@ -79,6 +79,8 @@ def findings(archives: Sequence[Place] | None = None) -> Iterator[Finding]:
         if found is not None and not (is_all and found.session in lost):
             yield found
     yield from (Finding("", str(path), "stranger", told) for path, told in strangers.copies())
+    for path, told in strangers.beside_rollouts(time.time()):
+        yield Finding("", str(path), "stranger", told)
     for session, transcript, told in strangers.agents_alone(archives):
         yield Finding(session, str(transcript), "stranger", told)
 

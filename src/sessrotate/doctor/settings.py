@@ -57,7 +57,8 @@ def settings(archives: Sequence[Place] | None = None) -> Iterator[Setting]:
     yield _counted("archives", len(archives))
     yield _counted("archives put aside", len(place.aside()))
     taken = on_disk.of_clients()
-    history, archived = sum(each.history for each in taken), sum(each.archived for each in taken)
+    history = sum(each.history for each in taken)
+    archived = sum(each.archived for each in taken if each.client == claude.NAME)
     yield Setting("archived", f"{units.amount(history)} of history", history)
     yield Setting("on disk for that, with the trash", units.amount(archived), archived)
     left = [*restored.every()]

@@ -16,6 +16,8 @@ from sessrotate import clients, find, names
 from sessrotate.archive import owner, place
 from sessrotate.clients.claude import agents
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.codex import client as codex
+from sessrotate.clients.codex import cold
 from sessrotate.clients.common import is_file, is_folder, listed
 from sessrotate.errors import DamagedError, printable
 from sessrotate.in_place.fleet import ZEROS
@@ -139,6 +141,24 @@ def agents_alone(archives: Iterable[Place]) -> Iterator[tuple[str, Path, str]]:
                 "The client's clean-up deletes it with old sessions: copy what you want to keep."
             )
             yield session, paths[0], told
+
+
+def beside_rollouts(now: float) -> Iterator[tuple[Path, str]]:
+    """Yield what lies beside sessions of Codex, and what takes it away; `now` is since 1970."""
+    for path in cold.left_behind(now):
+        told = (
+            f"{printable(str(path))} was left by a resume of Codex, or a run, that was killed a "
+            "day ago or earlier, and nothing goes on with it: `sessrotate tidy` removes it."
+        )
+        yield path, told
+    for path in codex.sessions():
+        other = cold.compressed(path)
+        if other != path and os.path.lexists(other):
+            told = (
+                f"{printable(str(other))} is beside the plain file of its session, which is the "
+                "one that Codex takes: `sessrotate tidy` removes it if the plain one has all of it."
+            )
+            yield other, told
 
 
 def no_session(path: Path) -> tuple[str, str] | None:

@@ -279,14 +279,16 @@ def remove_folder(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def held(path: Path) -> Iterator[None]:
+def held(path: Path, *, is_clients: bool = False) -> Iterator[None]:
     """Hold a file for this process alone until the block ends; BlockingIOError if another does.
 
     The system lets go of it when the process dies. Where there is no `flock` (Windows), nothing
-    is held.
+    is held. One that `is_clients` is made where it is missing, as the client makes it, and its name
+    may be a link.
     """
     # For writing, because network file systems lock only what is open for writing.
-    fd = os.open(path, os.O_RDWR | NO_LINK | NO_WAIT)
+    how = os.O_CREAT if is_clients else NO_LINK
+    fd = os.open(path, os.O_RDWR | NO_WAIT | how, FILE_MODE)
     try:
         if fcntl is not None:
             try:

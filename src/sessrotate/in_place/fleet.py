@@ -129,21 +129,24 @@ def rotate(
             where, result, before - after, after, gained, detail, disk=disk, segments=numbers
         )
 
-    for outcome in _twice_if_cramped(sizes, act):
+    for outcome in twice_if_cramped(sizes, act, "rotate the session"):
         yield _told(outcome, sizes)
 
 
-def _twice_if_cramped(
-    wanted: Iterable[Place], act: Callable[[Place], Outcome]
+def twice_if_cramped(
+    wanted: Iterable[Place], act: Callable[[Place], Outcome], doing: str
 ) -> Iterator[Outcome]:
-    """Do something to each session, and once more to those for which there was no room."""
+    """Do something to each session, and once more to those for which there was no room.
+
+    `doing` is as for `each`.
+    """
     cramped: list[Place] = []
-    for outcome in each(wanted, act, "rotate the session"):
+    for outcome in each(wanted, act, doing):
         if outcome.where is not None and room.is_cramped(outcome.error):
             cramped.append(outcome.where)
         else:
             yield outcome
-    yield from each(cramped, act, "rotate the session")
+    yield from each(cramped, act, doing)
 
 
 def _told(outcome: Outcome, sizes: dict[Place, int]) -> Outcome:

@@ -51,8 +51,8 @@ class Scope(Struct, frozen=True):
     """What somebody wants of a run: `only` these sessions, None for all; `need` bytes of the disk.
 
     Once that much is gained nothing more is done. None is as much as can be had. `shown` are the
-    sessions of which each deleting step may delete something, by its name: what nobody was shown
-    stays. None for all.
+    sessions of which each deleting step may delete something, and which may be compressed, by the
+    step's name: what nobody was shown stays. None for all.
     """
 
     only: frozenset[Place] | None = None
@@ -99,8 +99,12 @@ class Job(Struct):
 
     def deletable(self, step: str) -> list[Place]:
         """Return the archives of which this step may delete something."""
+        return [each for each in self.archives() if self.was_shown(step, each)]
+
+    def was_shown(self, step: str, where: Place) -> bool:
+        """Tell whether a step may do to a session what has to be seen before."""
         shown = self.scope.shown
-        return [each for each in self.archives() if shown is None or each in shown[step]]
+        return shown is None or where in shown[step]
 
     def archives(self) -> list[Place]:
         """Return the archives of sessions that are wanted and did not fail."""

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from sessrotate import units
 from sessrotate.archive import archived_file, state
 from sessrotate.clients.claude import client as claude
-from sessrotate.errors import SessrotateError
+from sessrotate.errors import SessrotateError, storage
 from sessrotate.job import run_log
 from sessrotate.job.run_log import ACTIONS, CAN_BE_UNDONE, UNDONE, Change, Standing
 
@@ -44,7 +44,19 @@ class Run(Struct, frozen=True):
 
 
 def standing(where: Place) -> Standing:
-    """Return where a session stands now. Raises as `state.opened` does."""
+    """Return where a session stands now. Raises as `state.opened` does.
+
+    A rollout that is compressed is away: its live file is the plain one.
+    """
+    # Not before a session was changed: most commands that may keep a journal keep none.
+    from sessrotate.clients.codex import cold  # noqa: PLC0415
+    from sessrotate.retention import rollouts  # noqa: PLC0415
+
+    if rollouts.is_one(where):
+        path = cold.form(where.live)
+        with storage("look at the session"):
+            status = path.lstat()
+        return Standing(0, 0, path != where.live, status.st_ino, status.st_size)
     is_away = archived_file.note(where) is not None
     with state.opened(where) as found:
         segments = () if found.listed is None else found.listed.segments
@@ -112,9 +124,33 @@ def begin(command: str, *, is_kept: bool = True) -> Journal:
     return Journal(command, is_kept=is_kept)
 
 
-def undone(change: Change, where: Place) -> None:
-    """Note that a session's part of a run was undone. Raises as `run_log.note` does."""
-    run_log.note(replace(change, then=_seen(where)))
+def undone(change: Change, where: Place) -> SessrotateError | None:
+    """Note that a session's part of a run was undone; return why that could not be written."""
+    try:
+        run_log.note(replace(change, at=units.written(time.time()), then=_seen(where)))
+    except SessrotateError as error:
+        return error
+    return None
+
+
+def plain_again(where: Place) -> SessrotateError | None:
+    """Note that a rollout was made plain, by its name; return why that could not be written."""
+    try:
+        noted = [each for each in run_log.changes() if each.session == where.session]
+    except SessrotateError as error:
+        return error
+    run = max((each.run for each in noted if each.action == "compress"), default=0)
+    folder = str(claude.config_folder())
+    return undone(Change(run, "restore", "", folder, where.session, UNDONE), where)
+
+
+def plain_since() -> dict[str, float]:
+    """Return when rollouts were compressed or made plain last, in seconds since 1970, by their ids.
+
+    Of those of which the log still knows it. Raises as `run_log.changes` does.
+    """
+    noted = (each for each in run_log.changes() if each.action in {"compress", UNDONE})
+    return {each.session: units.seconds(each.at) or 0.0 for each in noted}
 
 
 def _seen(where: Place) -> Standing | None:

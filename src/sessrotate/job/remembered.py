@@ -23,6 +23,7 @@ from sessrotate.errors import SessrotateError
 from sessrotate.in_place import gain
 from sessrotate.in_place.outcome import Outcome, Usual
 from sessrotate.model import Count, Digest  # noqa: TC001 - msgspec reads the annotations
+from sessrotate.retention import rollouts
 from sessrotate.segments import load, one_line
 from sessrotate.system import disk_use, in_use, ownership, user_folders
 from sessrotate.system.digest import Fingerprint
@@ -154,6 +155,8 @@ def _figures(where: Place, outcome: Outcome) -> _Figures | None:
     if outcome.result == "planned" and outcome.segments:
         # More than the new live file and its segments take at once, with what is beside them.
         room = outcome.size + outcome.before + 2 * gain.BLOCK * (len(outcome.segments) + 16)
+    elif outcome.result == "planned" and rollouts.is_one(where):
+        room = outcome.size + rollouts.SPARE
     elif outcome.result == "nothing to do":
         room = 0
     else:

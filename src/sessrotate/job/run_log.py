@@ -5,8 +5,9 @@ session that it changed, by which `restore` undoes it.
 
 Rule: numbers and ids, never the content of a session. Only its owner can read the file, and it
 stays small: the newest lines are kept, up to `MOST_LINES` and `MOST_BYTES`, and of what was changed
-the newest `MOST_RUNS` runs, each whole. What a line says is not believed: an id is only compared
-with those of sessions that are there.
+the newest `MOST_RUNS` runs, each whole, and those that compressed sessions within `MOST_SECONDS`:
+so long do these rest that were made plain since. What a line says is not believed: an id is only
+compared with those of sessions that are there.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from __future__ import annotations
 import json
 import os
 import stat
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from sessrotate import fs
+from sessrotate import fs, units
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import INTERRUPTED, DamagedError, InputError, printable, storage
 from sessrotate.model import Count  # noqa: TC001 - msgspec reads the annotations
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 MOST_LINES: Final = 1000
 MOST_BYTES: Final = 1 << 20
 MOST_RUNS: Final = 20
+MOST_SECONDS: Final = 30 * 86_400.0
 
 _MOST_NUMBER: Final = 1 << 31
 """A run's number from here on is not ours: the next ones would soon be too large to be read."""
@@ -41,10 +44,10 @@ _MOST_NUMBER: Final = 1 << 31
 _MOST_READ: Final = 64 << 20
 """Bytes of a log that may be ours: 200,000 changed sessions."""
 
-ACTIONS: Final = ("heal", "rotate", "archive", "prune", "trash")
+ACTIONS: Final = ("heal", "rotate", "archive", "compress", "prune", "trash")
 """What is noted, by the names of the steps of a run; what others did needs no undoing."""
 
-CAN_BE_UNDONE: Final = frozenset({"rotate", "archive", "prune"})
+CAN_BE_UNDONE: Final = frozenset({"rotate", "archive", "compress", "prune"})
 """Those of them that `restore` takes back."""
 
 UNDONE: Final = "undone"
@@ -157,7 +160,10 @@ def _append(path: Path, line: bytes) -> None:
 
 def _drop_oldest(path: Path) -> None:
     lines = _lines(path)
-    runs = [*dict.fromkeys(each.run for each in _changes(lines))][-MOST_RUNS:]
+    noted = [*_changes(lines)]
+    recent = units.written(time.time() - MOST_SECONDS)
+    runs = {each.run for each in noted if each.action == "compress" and each.at >= recent}
+    runs |= {*[*dict.fromkeys(each.run for each in noted)][-MOST_RUNS:]}
     kept: list[bytes] = []
     many = size = 0
     for line in reversed(lines):

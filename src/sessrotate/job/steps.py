@@ -24,6 +24,7 @@ from sessrotate.errors import storage
 from sessrotate.in_place import fleet, gain, operations, recover, waiting
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.outcome import Outcome, each, failure
+from sessrotate.job import compress
 from sessrotate.retention import (
     archive,
     left_plain,
@@ -93,7 +94,8 @@ def _each(
 
 
 def _recover(job: Job) -> Iterator[Outcome]:
-    return recovered(job, job.archives())
+    yield from recovered(job, job.archives())
+    yield from compress.leftovers(job)
 
 
 def recovered(job: Job, places: Iterable[Place]) -> Iterator[Outcome]:
@@ -287,6 +289,13 @@ STEPS: Final = (
             "out of the client's folder",
             archive.measured,
         ),
+    ),
+    Step(
+        "compress",
+        "compress",
+        "compressed",
+        lambda given: given.codex.compress_after is not None,
+        compress.deed,
     ),
     Step("prune", "prune", "pruned", lambda given: not given.prune.is_empty, _prune),
     Step(

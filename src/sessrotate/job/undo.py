@@ -21,6 +21,7 @@ from sessrotate.in_place import fleet
 from sessrotate.in_place.outcome import Outcome, failure
 from sessrotate.job import journal
 from sessrotate.job.run_log import UNDONE
+from sessrotate.retention import rollouts
 from sessrotate.retention.restore import Wanted
 
 if TYPE_CHECKING:
@@ -36,7 +37,12 @@ STAYS: Final = {
 }
 """What cannot, or need not, be undone, and what is said of it."""
 
-_PAST: Final = {"rotate": "rotated", "archive": "archived", "prune": "pruned"}
+_PAST: Final = {
+    "rotate": "rotated",
+    "archive": "archived",
+    "compress": "compressed",
+    "prune": "pruned",
+}
 """What can be undone, and what is said of it where it has to be undone first."""
 
 
@@ -71,7 +77,7 @@ def _places(sessions: Collection[str]) -> dict[str, Place]:
     lives = (
         owner.of(path) for path in claude.sessions() if claude.session_of(path.name) in sessions
     )
-    found = (*place.archives(), *lives)
+    found = (*place.archives(), *lives, *rollouts.every())
     return {where.session: where for where in found if where and where.session in sessions}
 
 
@@ -100,7 +106,8 @@ def _judged(where: Place, done: Sequence[Change], lines: Sequence[Change], noted
     if later is not None and changed != "restored":
         first = f"undo that first, `sessrotate restore --run {later.run}`"
         return _left(where, f"{_PAST[later.action]} since by run {later.run}: {first}")
-    if changed and owner.without_archive(where.live) is not None:
+    is_ours = not rollouts.is_one(where)
+    if changed and is_ours and owner.without_archive(where.live) is not None:
         raise DamagedError(
             f"Its archive {printable(str(where.archive))} is missing: put it back, then try again."
         )
@@ -110,7 +117,7 @@ def _judged(where: Place, done: Sequence[Change], lines: Sequence[Change], noted
         return _left(where, f"{changed} since: left alone{by_name if is_any else ''}")
     pruned = (each.segments for each in done if each.action == "prune")
     wanted = Wanted(
-        away="archive" in actions,
+        away=bool(actions & {"archive", "compress"}),
         pruned=frozenset(number for numbers in pruned for number in numbers),
         whole="rotate" in actions,
     )

@@ -249,6 +249,7 @@ def total(shown: Sequence[SessionInfo], hidden: Sequence[SessionInfo], look: Loo
     the table.
     """
     archived = sum(entry.archived_bytes or 0 for entry in shown)
+    packed = sum(entry.bytes for entry in shown if entry.is_compressed)
     waiting = sum(entry.waiting_disk_bytes for entry in shown)
     beside = sum(entry.side_bytes for entry in shown)
     running = sum(entry.is_running for entry in shown)
@@ -266,9 +267,10 @@ def total(shown: Sequence[SessionInfo], hidden: Sequence[SessionInfo], look: Loo
         f"{count(len(shown), 'session')}: {size(sum(entry.bytes for entry in shown))} live",
         f"{away:,} put away" if away else "",
         f"{size(archived)} archived" if archived else "",
+        f"{size(packed)} of it compressed" if packed else "",
         f"{size(taken)} on disk" if any(map(_is_more, shown)) else "",
         f"{size(waiting)} of it freed after a quiet day" if waiting else "",
-        f"{size(gain)} to gain by rotating" if gain else "",
+        f"{size(gain)} to gain" if gain else "",
         f"{missing:,} whose archive is missing" if missing else "",
         f"{size(beside)} beside" if beside else "",
         f"{running:,} running" if running else "",

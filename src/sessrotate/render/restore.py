@@ -42,8 +42,13 @@ def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterat
         verb = "Would bring" if dry_run else "Brought"
         yield f"{verb} {count(len(plan.pruned), 'segment')} of {name} back from the trash."
     if plan.away is not None:
-        verb, where = "Would put" if dry_run else "Put", printable(str(plan.where.live))
-        yield f"{verb} {name} back: {size(plan.away.size)} in {where}."
+        how, where = "back", printable(str(plan.where.live))
+        verb = "Would put" if dry_run else "Put"
+        if plan.is_rollout:
+            verb, how = "Would make" if dry_run else "Made", "plain again"
+        yield f"{verb} {name} {how}: {size(plan.away.size)} in {where}."
+        if plan.is_rollout:
+            yield "Nothing compresses it by itself for 30 days."
     if plan.whole is not None:
         yield in_place.restored(plan.where.session, plan.whole, dry_run=dry_run)
     if plan.unused is not None:
@@ -152,6 +157,7 @@ def _under_rules(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> It
         and entry.where is not None
         and (plan := plans.get(entry.where)) is not None
         and (plan.whole is not None or plan.away is not None)
+        and not plan.is_rollout
     ]
     if not back:
         return

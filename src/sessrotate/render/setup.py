@@ -56,9 +56,9 @@ def done(
         return
     for name, change, what in (
         ("hook", planned.hook, "rotation when sessions are compacted and when they end"),
-        ("saving", planned.settings, "saving of sessions before the client deletes them"),
+        ("settings", planned.settings, planned.does),
     ):
-        if change is not None and not change.is_nothing and name not in failed:
+        if change is not None and not change.is_nothing and name not in failed and what:
             state = "off" if planned.removes else "on"
             yield f"{what[0].upper()}{what[1:]}: {state} ({printable(str(change.path), 1000)})."
     if planned.schedule is not None and is_rescheduled:
@@ -69,7 +69,7 @@ def done(
     elif line:
         yield "No scheduler can be reached. For the nightly run, add this line with `crontab -e`:"
         yield f"  {printable(line, 2000)}"
-        if planned.settings is not None and "saving" not in failed:
+        if planned.saving and "settings" not in failed:
             yield "Until that line is there, nothing is saved from the client's clean-up."
 
 
@@ -81,7 +81,7 @@ def afterwards(planned: Automation, running: int, failed: Collection[str]) -> It
             f"{count(running, 'client')} {verb} now. Those older than 2.1.200 see the hook when "
             "they are started again."
         )
-    if planned.saving and "saving" not in failed:
+    if planned.saving and "settings" not in failed:
         yield planned.saving
     yield "For the agent itself, this line in CLAUDE.md says where its history is:"
     yield f"  {FOR_AGENTS}"

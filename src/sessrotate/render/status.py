@@ -115,7 +115,8 @@ def _others(folders: Sequence[Path]) -> str:
 
 def _on_disk(found: OnDisk) -> str:
     name = CLIENTS.get(found.client, found.client)
-    archived = f", {size(found.archived)} of it archives" if found.archived else ""
+    what = "archives" if found.client == "claude" else "compressed"
+    archived = f", {size(found.archived)} of it {what}" if found.archived else ""
     aside = f", {size(found.aside)} put aside" if found.aside else ""
     others = f", and {size(found.others)} of no session" if found.others >= _MUCH else ""
     sessions = count(found.sessions, "session")

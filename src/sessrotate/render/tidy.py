@@ -41,13 +41,20 @@ _MEANS: Final = {
     "heal": "put rows back that a resume lacks",
     "rotate": "move history to compressed archives",
     "archive": "put sessions away, compressed, as your settings say",
+    "compress": "compress idle sessions of Codex (.jsonl.zst)",
     "prune": "move history to the trash, as your settings say",
     "trash": "delete for good what was in the trash for long enough",
 }
 """What each step does, in the words of somebody who needs space."""
 
-_UNDONE: Final = frozenset({"rotate", "archive", "prune"})
+_UNDONE: Final = frozenset({"rotate", "archive", "compress", "prune"})
 """Steps that `restore --last-run` takes back."""
+
+COMPRESSED: Final = (
+    "Codex lists, reads and resumes a compressed session as before. A resume makes it plain again, "
+    "and needs room for that. Other programs that look for *.jsonl no longer see it."
+)
+"""What a plan says that compresses sessions of Codex."""
 
 _FOR_GOOD: Final = frozenset({"trash"})
 """Steps that nothing brings back."""
@@ -56,15 +63,16 @@ _FOR_GOOD: Final = frozenset({"trash"})
 class Tidied(Struct, frozen=True):
     """A plan, or what was done, and the disk around it, in bytes.
 
-    `before` and `after` are what all sessions and archives take; `free` and `free_after` is what
+    `before` and `after` are what sessions and archives take, by those of the clients whose sessions
+    are made smaller; `free` and `free_after` is what
     the disk has left, None if nobody knows. `need` is what somebody asked for; `is_named` says that
     the sessions were. `clients` are what each client's sessions take now,
     and `steps` say what else would free some.
     """
 
     report: Report
-    before: int
-    after: int
+    before: Mapping[str, int]
+    after: Mapping[str, int]
     free: int | None
     need: int | None
     free_after: int | None = None
@@ -75,7 +83,7 @@ class Tidied(Struct, frozen=True):
     @property
     def others(self) -> list[OnDisk]:
         """What the clients take whose sessions are not made smaller."""
-        return [each for each in self.clients if each.client != "claude" and each.bytes]
+        return [each for each in self.clients if each.client not in self.before and each.bytes]
 
     @property
     def outcomes(self) -> list[tuple[Stage, Outcome]]:
@@ -105,7 +113,7 @@ class Tidied(Struct, frozen=True):
         """How many bytes the disk has more; in a plan, about how many it will have."""
         if self.report.dry_run:
             return sum(each.gained for _, each in self.changes)
-        return self.before - self.after
+        return sum(self.before.values()) - sum(self.after.values())
 
 
 _CHANGED: Final[tuple[Result, ...]] = ("planned", "done")
@@ -139,6 +147,9 @@ def plan(tidied: Tidied, seen: Seen) -> Iterator[str]:
     steps = {stage.step.name for stage, _ in tidied.changes}
     if "archive" in steps:
         yield common.PUT_AWAY
+    if "compress" in steps:
+        yield COMPRESSED
+        yield from {each.detail: None for stage, each in tidied.changes if _is_doubted(stage, each)}
     is_for_good = bool(steps & _FOR_GOOD)
     what = "Nothing else is lost" if is_for_good else "Nothing is lost"
     yield f"{what}: each session resumes as before, and its history can be read and searched."
@@ -149,12 +160,16 @@ def plan(tidied: Tidied, seen: Seen) -> Iterator[str]:
     yield from _left(tidied)
 
 
+def _is_doubted(stage: Stage, each: Outcome) -> bool:
+    return stage.step.name == "compress" and bool(each.detail)
+
+
 def done(tidied: Tidied) -> Iterator[str]:
     """Yield what was done."""
     gained = tidied.gained
     freed = f"Freed {size(gained)} of the disk" if gained >= 0 else f"It takes {size(-gained)} more"
     others = sum(each.bytes for each in tidied.others)
-    before, after = size(tidied.before + others), size(tidied.after + others)
+    before, after = (size(sum(each.values()) + others) for each in (tidied.before, tidied.after))
     yield f"{freed}: sessions and archives took {before}, now {after}."
     if tidied.free is not None and tidied.free_after is not None:
         yield f"Free space: {size(tidied.free)} before, {size(tidied.free_after)} now."
@@ -182,9 +197,9 @@ def _recovers(tidied: Tidied) -> bool:
 
 def _used(tidied: Tidied) -> str:
     others = {each.client: each.bytes for each in tidied.others}
-    taken = {"claude": tidied.before, **others}
+    taken = {name: each for name, each in {**tidied.before, **others}.items() if each}
     parts = (f"{common.CLIENTS.get(name, name)} {size(each)}" for name, each in taken.items())
-    of_all = f" ({', '.join(parts)})" if others else ""
+    of_all = f" ({', '.join(parts)})" if [*taken] not in ([], ["claude"]) else ""
     return f"sessions and archives take {size(sum(taken.values()))} of the disk{of_all}"
 
 
@@ -217,19 +232,28 @@ def _short(tidied: Tidied) -> Iterator[str]:
 
 def _left(tidied: Tidied) -> Iterator[str]:
     """Yield what was passed over."""
-    if many := sum(each.result == "in use" for _, each in tidied.outcomes):
-        verb, them = ("is", "it") if many == 1 else ("are", "them")
+    used = [stage.step.name for stage, each in tidied.outcomes if each.result == "in use"]
+    if used:
+        verb, them = ("is", "it") if len(used) == 1 else ("are", "them")
+        live = " Under a client that only runs, `sessrotate rotate SESSION --live` rotates now."
         yield (
-            f"{count(many, 'session')} {verb} in use: end what uses {them} and run this again. "
-            "Under a client that only runs, `sessrotate rotate SESSION --live` rotates now."
+            f"{count(len(used), 'session')} {verb} in use: end what uses {them} and run this again."
+            f"{live if {*used} != {'compress'} else ''}"
         )
 
     left = kept(tidied.report)
     for each in left[:_KEPT]:
-        yield f"{printable(each.session)} is left as it is. {each.detail}"
+        yield _stays(each)
     if len(left) > _KEPT:
         more = count(len(left) - _KEPT, "more session")
         yield f"… and {more}: `sessrotate rotate --all --dry-run` names them."
+
+
+def _stays(each: Outcome) -> str:
+    """Say why a session stays as it is, or those of a client do."""
+    return (
+        f"{printable(each.session)} is left as it is. {each.detail}" if each.where else each.detail
+    )
 
 
 def as_json(tidied: Tidied) -> str:
@@ -240,7 +264,7 @@ def as_json(tidied: Tidied) -> str:
         "sessions": [
             {
                 "session": each.session,
-                "client": "claude",
+                "client": "codex" if stage.step.name == "compress" else "claude",
                 "action": stage.step.name,
                 "result": each.result,
                 "moved_bytes": each.freed if each.result in _CHANGED else 0,
@@ -250,8 +274,8 @@ def as_json(tidied: Tidied) -> str:
             }
             for stage, each in tidied.outcomes
         ],
-        "disk_bytes_before": tidied.before,
-        "disk_bytes_after": tidied.before - tidied.gained,
+        "disk_bytes_before": (taken := sum(tidied.before.values())),
+        "disk_bytes_after": taken - tidied.gained,
         "disk_bytes_gained": tidied.gained,
         "free_bytes_before": tidied.free,
         "free_bytes_after": tidied.free_after,

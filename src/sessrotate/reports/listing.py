@@ -21,6 +21,7 @@ from sessrotate.system import in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.clients.common import Unread
@@ -72,6 +73,15 @@ def of(places: Iterable[Place]) -> dict[Place, FoundSession]:
     """
     found: dict[Place, FoundSession] = {}
     ordered = sorted(places, key=lambda each: each.live)
+    from sessrotate.clients.codex import client as codex  # noqa: PLC0415 - not for one of Claude's
+    from sessrotate.clients.codex import cold  # noqa: PLC0415 - as above
+
+    for where in (each for each in ordered if codex.is_rollout(each.live.name)):
+        path = cold.form(where.live)
+        seen, _ = discovery.of_file(codex, clients.reader(codex), (), path)
+        if seen is not None:
+            found[where] = seen
+    ordered = [each for each in ordered if each not in found]
     for parent, group in groupby(ordered, key=lambda each: each.live.parent):
         wanted = [*group]
         archives = {each.session for each in wanted if is_folder(each.archive)}
@@ -90,7 +100,8 @@ def deepened(
 
     `progress` is called with the number of bytes scanned.
     """
-    done = 0
+    found, done = [*found], 0
+    packed = _packed(found)
     for entry in _linked(found):
         count, tail, gain = entry.compactions, entry.live_tail_bytes, entry.gain_bytes
         try:
@@ -98,10 +109,23 @@ def deepened(
                 count, tail = _scanned(entry, done, progress)
             if gain is None:
                 gain = _gained(entry, count)
+            gain = packed.get(entry.path, gain)
         except SessrotateError as error:
             unread(str(entry.path), str(error))
         done += entry.bytes if is_to_scan(entry) else 0
         yield replace(entry, compactions=count, live_tail_bytes=tail, gain_bytes=gain)
+
+
+def _packed(found: Iterable[SessionInfo]) -> dict[Path, int]:
+    """Return about how many bytes of the disk compressing each plain session of Codex gains."""
+    plain = {each.path: each for each in found if each.client == "codex"}
+    if not plain:
+        return {}
+    from sessrotate.retention import rollout_sizes  # noqa: PLC0415 - as below
+
+    sizes = {path: each.bytes for path, each in plain.items() if not each.is_compressed}
+    made = rollout_sizes.compressed(sizes)
+    return {path: max(0, plain[path].disk_bytes - size) for path, size in made.items()}
 
 
 def _linked(found: Iterable[SessionInfo]) -> Iterator[SessionInfo]:

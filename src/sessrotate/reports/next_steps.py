@@ -111,6 +111,17 @@ _CLAUDE: Final = (
         is_most=True,
     ),
 )
+_CODEX: Final = (
+    _Rule(
+        lambda each, _now, planned: (
+            each.disk_bytes > _WORTH and not each.is_compressed and each.id not in planned.after
+        ),
+        lambda each, _planned: each.disk_bytes,
+        "that stay plain by themselves: `tidy SESSION` compresses any",
+        "",
+        is_most=True,
+    ),
+)
 _OTHERS: Final = (
     _Rule(
         lambda _each, _now, _planned: True,
@@ -122,6 +133,9 @@ _OTHERS: Final = (
 )
 
 
+_RULES: Final = {"claude": _CLAUDE, "codex": _CODEX}
+
+
 def of(sessions: Iterable[SessionInfo], now: float, planned: Planned) -> tuple[NextStep, ...]:
     """Return the steps for these sessions, by client; `now` is in seconds since 1970."""
     clients: dict[str, list[SessionInfo]] = {}
@@ -129,7 +143,7 @@ def of(sessions: Iterable[SessionInfo], now: float, planned: Planned) -> tuple[N
         clients.setdefault(each.client, []).append(each)
     steps = []
     for client, found in clients.items():
-        for rule in _CLAUDE if client == "claude" else _OTHERS:
+        for rule in _RULES.get(client, _OTHERS):
             taken = [each for each in found if rule.takes(each, now, planned)]
             freed = round(sum(rule.frees(each, planned) for each in taken))
             if freed >= _WORTH:

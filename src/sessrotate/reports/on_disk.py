@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 class OnDisk(Struct, frozen=True):
     """What a client's sessions take: `bytes` of the disk, `archived` of them by archives and trash.
 
+    `archived` has what is compressed in its place, too (Codex).
     `sessions` counts those that somebody used. `history` are the bytes of history in archives, as
     the client wrote them. `aside` is what archives that were put aside take, and `others` what else
     of the client's folder of projects, and of ours, is on the disk and of no session. `missing` are
@@ -62,7 +63,9 @@ def _summed(client: str, infos: list[SessionInfo]) -> OnDisk:
         client=client,
         sessions=sum(each.standing == "session" for each in infos),
         bytes=taken,
-        archived=sum(each.archived_disk_bytes for each in infos),
+        archived=sum(
+            each.disk_bytes if each.is_compressed else each.archived_disk_bytes for each in infos
+        ),
         history=sum(each.archived_bytes or 0 for each in infos),
         others=max(0, gain.measured_all() - taken - aside) if client == claude.NAME else 0,
         aside=aside,

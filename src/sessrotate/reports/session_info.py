@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sessrotate import names
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
@@ -91,6 +93,11 @@ class SessionInfo(Struct, frozen=True):
     def is_there(self) -> bool:
         """Whether anything of the session itself is there, and not only what its agents said."""
         return self.is_live or self.is_away or bool(self.archived_disk_bytes)
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether its file is compressed, as its client reads it (Codex)."""
+        return self.path.name.endswith(names.CODEC_SUFFIX["zstd"])
 
     @property
     def reach(self) -> int:

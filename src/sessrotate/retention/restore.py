@@ -35,7 +35,7 @@ from sessrotate.errors import (
 )
 from sessrotate.in_place import operations, rebuild_manifest, recover, room
 from sessrotate.in_place import restore as whole_again
-from sessrotate.retention import transaction, trash, unarchive
+from sessrotate.retention import rollouts, transaction, trash, unarchive
 from sessrotate.retention.way_back import WayBack
 from sessrotate.segments import load
 from sessrotate.segments.segment_set import body
@@ -89,6 +89,8 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
     or a name of what was put away is taken; InUseError if a client runs a session that is to be
     whole; DamagedError and StorageError for what cannot be read.
     """
+    if rollouts.is_one(where):
+        return rollouts.way_back(where)
     away = unarchive.plan(where) if wanted.away else None
     with storage("read the session"), state.opened(where) as there:
         if not there.is_archived:
@@ -204,10 +206,12 @@ def restore(
     plan was `shown` and another one would be carried out by now.
     """
     finished = ""
-    if archived_file.note(where) is None:  # or `unarchive` does that
+    is_rollout = rollouts.is_one(where)
+    if not is_rollout and archived_file.note(where) is None:  # or `unarchive` does that
         finished = operations.recover_session(where, wait, progress).past
     planned = replace(prepare(where, wanted), finished=finished)
-    _check_there(planned)
+    if not is_rollout:
+        _check_there(planned)
     if shown is not None and planned.parts != shown.parts:
         name = printable(where.session)
         raise InUseError(f"{name} changed after the plan was shown: try again.")
@@ -238,6 +242,10 @@ def execute(
     where, whole = planned.where, planned.whole
     check_room(planned)
     done = WayBack(where)
+    if rollouts.is_one(where) and planned.away is not None:
+        with progress("Unpacking", planned.after) as unpacking:
+            size = rollouts.decompress(where, unpacking)
+        return replace(planned, after=size)
     if planned.pruned:
         with _after(done):
             trash.undelete(where, wait, planned.pruned)

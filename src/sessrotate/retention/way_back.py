@@ -5,10 +5,11 @@ Rule: what it says of itself is said of the plan as of what was done by it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from sessrotate.clients.codex import client as codex
 from sessrotate.errors import RefusedError, printable
 from sessrotate.in_place.outcome import Outcome
 from sessrotate.in_place.room import Need
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from sessrotate.in_place.outcome import Result
     from sessrotate.in_place.restore import RestorePlan
     from sessrotate.retention.unarchive import Away
+
+
+_PLAIN: Final = "plain again; nothing compresses it by itself for 30 days"
 
 
 class WayBack(Struct, frozen=True):
@@ -52,6 +56,11 @@ class WayBack(Struct, frozen=True):
         return self.away is not None or any((self.pruned, self.whole))
 
     @property
+    def is_rollout(self) -> bool:
+        """Whether it is a session of Codex, which was only compressed."""
+        return codex.is_rollout(self.where.live.name)
+
+    @property
     def need(self) -> Need:
         """What has to be free."""
         unpacked = 0 if self.away is None else self.away.unpacked
@@ -79,7 +88,7 @@ class WayBack(Struct, frozen=True):
         if self.pruned:
             parts.append(f"{_segments(len(self.pruned))} back from the trash")
         if self.away is not None:
-            parts.append("back where its client looks")
+            parts.append(_PLAIN if self.is_rollout else "back where its client looks")
         if self.whole is not None:
             there = _segments(len(self.whole.manifest.segments))
             parts.append(f"whole, {there} back in the live file")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessrotate import names
+from sessrotate import errors, names
 from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError, printable, storage
 from sessrotate.model import CODECS, Codec, Layout
 from sessrotate.segments import first_line, header
@@ -68,7 +68,7 @@ def read_header(folder: Path, file: str) -> HeaderLine:
                     start += buffer[:size]
                     if b"\n" in start or len(start) > header.MAX_LINE:
                         break
-    except DamagedError as error:
+    except (DamagedError, errors.RefusedError) as error:
         return HeaderLine(damage=str(error))
     line = bytes(start[: start.find(b"\n") + 1])
     return HeaderLine(line, header.parse(line)) if b'"segment_header"' in line else NO_HEADER

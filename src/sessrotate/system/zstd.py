@@ -6,10 +6,12 @@ than `MAX_WINDOW` allows, whatever the frame asks for.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.errors import DamagedError
+from sessrotate.errors import DamagedError, RefusedError
+from sessrotate.units import amount
 
 if sys.version_info >= (3, 14):
     from compression.zstd import (
@@ -34,8 +36,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 LEVEL: Final = 3
-MAX_WINDOW: Final = 23
-"""Log 2 of the largest window that is read: 8 MiB, which levels up to 19 keep to."""
+
+MAX_WINDOW: Final = 27
+"""Log 2 of the largest window that is read: 128 MiB, as much as `zstd -d` and Codex read."""
+
+WINDOW_VARIABLE: Final = "SESSROTATE_MAX_WINDOW"
+"""What allows a larger one, up to 31: the log 2 of the bytes of memory that reading takes."""
+
+_FAR: Final = CompressionParameter.enable_long_distance_matching
+_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 _PIECE: Final = 64 * 1024
 
@@ -43,10 +52,12 @@ _JOB: Final = 2 * 1024 * 1024
 """Bytes that a thread compresses at a time; left to itself, zstd takes 8 MiB and many of them."""
 
 
-def compressor(size: int, threads: int = 0) -> ZstdCompressor:
+def compressor(size: int, threads: int = 0, *, window: int = 0) -> ZstdCompressor:
     """Return a compressor for one frame of `size` bytes, with a content checksum.
 
-    With `threads`, that many compress beside the caller (zstd's manual, `ZSTD_c_nbWorkers`).
+    With `threads`, that many compress beside the caller (zstd's manual, `ZSTD_c_nbWorkers`). With a
+    `window`, a log 2 of bytes, what stands twice is found that far back: with 27 that takes 152 MiB
+    of memory to write, and 136 MiB to read.
     """
     result = ZstdCompressor(
         options={
@@ -54,6 +65,7 @@ def compressor(size: int, threads: int = 0) -> ZstdCompressor:
             CompressionParameter.checksum_flag: 1,
             CompressionParameter.nb_workers: threads,
             **({CompressionParameter.job_size: _JOB} if threads else {}),
+            **({_FAR: 1, CompressionParameter.window_log: window} if window else {}),
         }
     )
     result.set_pledged_input_size(size)
@@ -71,7 +83,8 @@ def content_size(head: bytes) -> int | None:
 def decompressed(read: Callable[[int], bytes], most: int) -> Iterator[bytes]:
     """Yield what the frames that `read(size)` gives hold, in pieces of at most `most` bytes.
 
-    Raises DamagedError if they are cut, changed, or no zstd at all.
+    Raises DamagedError if they are cut, changed, or no zstd at all; RefusedError if reading them
+    takes more memory than is allowed.
     """
     try:
         yield from _frames(read, most)
@@ -80,9 +93,10 @@ def decompressed(read: Callable[[int], bytes], most: int) -> Iterator[bytes]:
 
 
 def _frames(read: Callable[[int], bytes], most: int) -> Iterator[bytes]:
-    data = read(_PIECE)
+    data, allowed = read(_PIECE), _allowed()
     while data:
-        frame = ZstdDecompressor(options={DecompressionParameter.window_log_max: MAX_WINDOW})
+        _check_window(data, allowed)
+        frame = ZstdDecompressor(options={DecompressionParameter.window_log_max: allowed})
         while not frame.eof:
             if frame.needs_input and not data:
                 data = read(_PIECE)
@@ -93,3 +107,37 @@ def _frames(read: Callable[[int], bytes], most: int) -> Iterator[bytes]:
             if piece:
                 yield piece
         data = frame.unused_data or read(_PIECE)
+
+
+def _allowed() -> int:
+    """Return the log 2 of the largest window that may be read, as the user says."""
+    said = os.environ.get(WINDOW_VARIABLE, "")
+    return min(31, int(said)) if said.isdecimal() and int(said) >= MAX_WINDOW else MAX_WINDOW
+
+
+def _check_window(head: bytes, allowed: int) -> None:
+    """Raise RefusedError if the frame that begins so has a window larger than 2 ** `allowed`.
+
+    Whoever wrote it says how large that is (RFC 8878, 3.1.1.1): in a byte of its own, or the window
+    is all of the content.
+    """
+    if not head.startswith(_MAGIC) or len(head) < _HEADER:
+        return
+    if head[4] & _WHOLE:
+        window = content_size(head) or 0
+    else:
+        log, eighths = 10 + (head[5] >> 3), head[5] & 7
+        window = (1 << log) + (1 << log >> 3) * eighths
+    if window > 1 << allowed:
+        needed = (window - 1).bit_length()
+        raise RefusedError(
+            f"It was compressed with a window of {amount(window)}, and reading it takes as much "
+            f"memory: {WINDOW_VARIABLE}={needed} in the environment allows that."
+        )
+
+
+_HEADER: Final = 18
+"""Bytes of the longest header of a frame."""
+
+_WHOLE: Final = 0x20
+"""The flag of a frame whose window is its content (`Single_Segment_flag`)."""

@@ -40,7 +40,7 @@ MARKER: Final = b'"compacted"'
 NOT_IN_PLACE: Final = (
     "Codex keeps byte offsets into this file, in its database of turns (0.150 and later) and in "
     "sessions that were forked from this one, so sessrotate does not rotate it in place yet. "
-    "`split` without --in-place copies it into a folder."
+    "`sessrotate tidy` compresses it; `split` without --in-place copies it into a folder."
 )
 
 CARRIES: Final = "with history"
@@ -218,6 +218,16 @@ def archived_folder() -> Path:
     return sessions_folder().parent / "archived_sessions"
 
 
+def folders() -> tuple[Path, Path]:
+    """Return the folders in which, or below which, the client keeps its rollouts."""
+    return sessions_folder(), archived_folder()
+
+
+def is_rollout(file_name: str) -> bool:
+    """Tell whether the client takes a file of this name for a session, plain or compressed."""
+    return _NAME.fullmatch(file_name) is not None
+
+
 def session_of(file_name: str) -> str:
     """Return the id of the session whose file has this name: the uuid in it.
 
@@ -242,7 +252,7 @@ def sessions(prefix: str = "") -> Iterator[Path]:
 
     Of two uuids in a name, either may begin so.
     """
-    for path in _rollouts(_NAME):
+    for path in files_named(_NAME):
         named = session_of(path.name), root_of(path.name)
         is_wanted = any(common.begins(each, prefix) for each in named)
         if is_wanted and not (path.suffix == ".zst" and is_file(path.with_suffix(""))):
@@ -251,7 +261,7 @@ def sessions(prefix: str = "") -> Iterator[Path]:
 
 def copies(prefix: str = "") -> Iterator[Path]:
     """Yield the copies of session files that file managers made, which no client lists."""
-    for path in _rollouts(_COPY):
+    for path in files_named(_COPY):
         named = session_of(path.name), common.copied(path.name) or ""
         if any(common.begins(each, prefix) for each in named):
             yield path
@@ -259,12 +269,16 @@ def copies(prefix: str = "") -> Iterator[Path]:
 
 def tell_unread(unread: Unread) -> None:
     """Tell `unread` of each folder and session file that is there and cannot be read."""
-    for _ in _rollouts(_NAME, unread):
+    for _ in files_named(_NAME, unread):
         pass
 
 
-def _rollouts(name: re.Pattern[str], unread: Unread = ignored) -> Iterator[Path]:
-    for folder in (sessions_folder(), archived_folder()):
+def files_named(name: re.Pattern[str], unread: Unread = ignored) -> Iterator[Path]:
+    """Yield the files where rollouts are that are called so, in sorted order, archived ones last.
+
+    `unread` is as in `tell_unread`.
+    """
+    for folder in folders():
         yield from _below(folder, name, _DEEPEST, unread)
 
 

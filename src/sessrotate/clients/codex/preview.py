@@ -22,7 +22,7 @@ from sessrotate.clients.codex.prompts import prompt
 from sessrotate.clients.codex.rows import EventMsg, Meta, SessionMeta, Source, row_of
 from sessrotate.clients.common import iso_time
 from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Sight, Title, rows, rows_from_the_end
-from sessrotate.errors import DamagedError
+from sessrotate.errors import DamagedError, RefusedError
 from sessrotate.parsing.json_typed import Decoder
 from sessrotate.parsing.records import records
 from sessrotate.safe_text import clipped
@@ -82,7 +82,7 @@ def sight(head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
     Only the beginning of a compressed rollout is in sight.
     """
     if head.startswith(_ZSTD):
-        head, tail, is_whole = _unpacked(head), b"", False
+        head, tail, is_whole = unpacked(head), b"", False
     whole = head if is_whole else head[: head.rfind(b"\n") + 1]
     first = next(records([whole], 0), None)
     row = row_of(first) if first is not None else None
@@ -177,12 +177,15 @@ def _by_prompt(rows: Iterable[Record]) -> Title:
     return Title(clipped(said[0], TITLE_LENGTH), "first prompt") if said else Title()
 
 
-def _unpacked(head: bytes) -> bytes:
-    """Return the first `EDGE` bytes of what is compressed, as far as they are in sight."""
+def unpacked(head: bytes) -> bytes:
+    """Return the first `EDGE` bytes of what is compressed, as far as they are in sight.
+
+    Empty where reading it takes more memory than is allowed: a list of others goes on.
+    """
     from sessrotate.system import zstd  # noqa: PLC0415 - few sessions are compressed
 
     data = b""
-    with suppress(DamagedError):
+    with suppress(DamagedError, RefusedError):
         for piece in zstd.decompressed(BytesIO(head).read, EDGE):
             data += piece
             if len(data) >= EDGE:

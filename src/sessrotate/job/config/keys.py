@@ -86,6 +86,7 @@ class Key(Struct, frozen=True):
 TABLES: Final = {
     "rotate": "Move the history of sessions to their archives, compressed. Nothing is lost.",
     "archive": "Move whole sessions out of the client's folder. Nothing is lost.",
+    "codex": "Compress sessions of Codex, as the client itself reads them. Nothing is lost.",
     "prune": "Move archived segments to the trash. Without a rule here, none is moved.",
     "trash": "Delete pruned segments. Until then, `sessrotate restore` brings them back.",
 }
@@ -114,6 +115,15 @@ KEYS: Final = (
         "(after cleanupPeriodDays in its settings.json, by default 30 days): at most a third of "
         "that period, and no session that was used within a day.",
         example="3d",
+    ),
+    Key(
+        "codex",
+        "compress_after",
+        AGE,
+        "Compress sessions unused for at least this long, and for a day in any case. Programs that "
+        "look for *.jsonl no longer see them. Unless this is set, or false, `tidy` does so after 7 "
+        "days.",
+        example="7d",
     ),
     Key(
         "prune",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from sessrotate.job.config.keys import Given, Key, Value
 
 
+_WEEK: Final = 7 * 86_400.0
+
+
 class Rotate(Struct, frozen=True):
     """Rotate what frees so many bytes of the disk (None: never), running ones too if `live`."""
 
@@ -35,6 +38,12 @@ class Archive(Struct, frozen=True):
 
     older_than: float | None
     before_cleanup: float | None
+
+
+class Codex(Struct, frozen=True):
+    """Compress sessions of Codex that were not used for so many seconds (None: never)."""
+
+    compress_after: float | None
 
 
 class Trash(Struct, frozen=True):
@@ -57,6 +66,7 @@ class Settings(Struct, frozen=True):
 
     rotate: Rotate
     archive: Archive
+    codex: Codex
     prune: Policy
     trash: Trash
     entries: tuple[Entry, ...]
@@ -65,13 +75,12 @@ class Settings(Struct, frozen=True):
     def for_tidying(self) -> Settings:
         """The same, but the trash is only emptied if a line of the file is about deleting.
 
-        `run` empties it in any case, after its grace time: that is what it says of itself.
+        `run` empties it in any case, after its grace time: that is what it says of itself. Where no
+        line says it, sessions of Codex are compressed after a week: whoever tidies sees the plan.
         """
-        deletes = any(
-            entry.line is not None and entry.key.table in {"prune", "trash"}
-            for entry in self.entries
-        )
-        return self if deletes else replace(self, trash=Trash(None))
+        set_in = {entry.key.table for entry in self.entries if entry.line is not None}
+        trash = self.trash if set_in & {"prune", "trash"} else Trash(None)
+        return replace(self, trash=trash, codex=self.codex if "codex" in set_in else Codex(_WEEK))
 
 
 def parsed(text: str) -> Settings:
@@ -93,6 +102,7 @@ def parsed(text: str) -> Settings:
     return Settings(
         rotate=Rotate(**values["rotate"]),
         archive=Archive(**values["archive"]),
+        codex=Codex(**values["codex"]),
         prune=Policy(**values["prune"]),
         trash=Trash(**values["trash"]),
         entries=entries,

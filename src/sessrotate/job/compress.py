@@ -1,0 +1,107 @@
+"""Compressing the sessions of Codex that nobody uses: a step of a run.
+
+Rule: nothing is compressed by itself as long as a client that may not find it then was used within
+90 days; what somebody names is, and the plan says why that may be wrong. What a resume made plain
+again, or its owner, stays so for 30 days.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from sessrotate.archive.place import Place
+from sessrotate.clients.codex import cold
+from sessrotate.in_place import fleet, gain
+from sessrotate.in_place.gain import Forecast
+from sessrotate.in_place.outcome import Outcome, each
+from sessrotate.in_place.room import Need
+from sessrotate.job import journal
+from sessrotate.retention import rollout_sizes, rollouts
+from sessrotate.system import disk_use
+from sessrotate.system.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.in_place.outcome import Result
+    from sessrotate.job.job import Job, Wanted
+
+_COMPRESSED: Final = "its client reads it as before"
+
+
+def deed(job: Job) -> Iterator[Outcome]:
+    """Compress the rollouts that nobody uses, and yield what became of each."""
+    after = job.settings.codex.compress_after or 0.0
+    is_named = job.scope.only is not None
+    least = 0 if is_named else rollouts.WORTH
+    found = rollouts.wanted(after if is_named else max(after, cold.DAY), job.now, least)
+    if found and not is_named:
+        found = rollouts.rested(found, job.now, journal.plain_since())
+    found = [each for each in found if job.wants(each) and job.was_shown("compress", each)]
+    unread = cold.unread_by(job.now) if found else ""
+    if unread and not is_named:
+        stay = "They stay as they are; `tidy SESSION` compresses one."
+        yield Outcome(None, "nothing to do", detail=f"{unread} {stay}")
+        return
+    wanted = [(where, 0) for where in found]
+
+    def planned(asked: Wanted) -> Iterator[Outcome]:
+        sizes = {where.live: rollouts.measured(where) for where, _ in asked}
+        made = rollout_sizes.compressed(sizes)
+
+        def would(where: Place) -> Outcome:
+            before, after = sizes[where.live], made[where.live]
+            with Source.itself(where.live) as source:
+                if before - after < max(least, before // 10, 1):
+                    return Outcome(where, "nothing to do")
+                rollouts.check(source)
+            need = Need(after + rollouts.SPARE, "the compressed session, and what clients write")
+            expected = Forecast(before - after, before - gain.blocks(after), need)
+            return replace(job.would(where, expected, before, unread), size=after)
+
+        return each((where for where, _ in asked), would, "compress the session")
+
+    def act(where: Place) -> Outcome:
+        before = rollouts.measured(where)
+        with job.progress("Compressing", before) as compressing:
+            freed = rollouts.compress(where, compressing, least=least)
+        gained = before - rollouts.measured(where)
+        if not freed:
+            return Outcome(where, "nothing to do")
+        return Outcome(where, "done", freed, gained=gained, detail=_COMPRESSED, disk=before)
+
+    if job.dry_run:
+        outcomes = job.recall(f"compress for {least}", wanted, planned)
+    else:
+        outcomes = fleet.twice_if_cramped(found, act, "compress the session")
+    yield from (each for each in outcomes if each.result != "nothing to do")
+
+
+def leftovers(job: Job) -> Iterator[Outcome]:
+    """Remove what killed clients, and killed runs, left beside rollouts; yield what became of each.
+
+    That is what was begun a day ago or earlier, and a compressed form beside the plain one.
+    """
+    left = (Place(path.parent, "", path.name, path) for path in cold.left_behind(job.now))
+    found = (*left, *rollouts.doubled())
+    outcomes = each(filter(job.wants, found), partial(_removed, job), "remove what was left")
+    yield from (outcome for outcome in outcomes if outcome.result != "nothing to do")
+
+
+def _removed(job: Job, where: Place) -> Outcome:
+    is_second = rollouts.is_one(where)
+    path = cold.compressed(where.live) if is_second else where.live
+    disk = disk_use.of(path)
+    if job.dry_run:
+        freed = path.stat().st_size if os.path.lexists(path) else 0
+    else:
+        freed = rollouts.drop_second(where) if is_second else rollouts.remove_left(path)
+    if not freed:  # its client was faster
+        return Outcome(where, "nothing to do")
+    result: Result = "planned" if job.dry_run else "done"
+    said = "left by a resume of Codex, or a run, that was killed"
+    return Outcome(where, result, freed, gained=disk, detail=said, disk=disk)

@@ -1,0 +1,139 @@
+"""One form of a rollout for the other: the draft, the exchange of names, the client's locks.
+
+Promise: at each moment one whole file is under a name that the client takes. In come the old form,
+open, and a draft with the same content; out comes the new form under its name, or everything as
+whoever wrote meanwhile has left it.
+
+Rule: the client's order of locks (0.171; openai/codex, `rollout/src/maintenance.rs`): maintenance,
+for the whole of the work; then coordination, for as long as it takes to get the writer's lock.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import fs
+from sessrotate.clients.codex import cold
+from sessrotate.errors import InUseError, printable
+from sessrotate.system import in_use, lease, ownership
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sessrotate.system.source import Source
+
+_PATIENCE: Final = 1.0
+"""Seconds to wait for a lock that a client holds for a moment."""
+
+
+def forget_drafts(*forms: Path) -> None:
+    """Remove what a crash left of one form's draft or of the other's old name.
+
+    A whole form is there, or nobody would come here, and nobody else has such names under the lock.
+    """
+    for path in forms:
+        fs.remove_files(path.parent, [_draft(path).name])
+
+
+@contextmanager
+def drafted(path: Path) -> Iterator[fs.Draft]:
+    """Open a draft of a file, which goes at the end of the block unless it has got its name."""
+    name = _draft(path)
+    with fs.Draft(name) as draft:
+        try:
+            yield draft
+        finally:
+            fs.remove_files(name.parent, [name.name])
+
+
+def _draft(path: Path) -> Path:
+    """Return a name beside a rollout that no client takes, and that says what it was to be."""
+    return path.with_name(f".{path.name}.partial")
+
+
+def replace(old: Path, source: Source, was: os.stat_result, draft: fs.Draft, new: Path) -> None:
+    """Let the other form of a rollout, which is written, take the place of the one that was read.
+
+    `was` is the old one's status before it was read. Raises InUseError if anybody wrote to it
+    since, or saved another file under its name: then all is as they left it.
+    """
+    draft.become_like(source.fd)
+    draft.take_times(source.fd)
+    draft.sync()
+    aside, late = (
+        _draft(old),
+        InUseError(f"{printable(old.name)} was changed meanwhile: try again."),
+    )
+    with unwritten(old):
+        answer = in_use.lease_from_writers(source, 0)
+        try:
+            now = os.fstat(source.fd)
+            if (*_state(now), now.st_ctime_ns) != (*_state(was), was.st_ctime_ns):
+                raise late
+            fs.put(_draft(new), new)
+            try:
+                fs.take_away(old, aside, fs.same_as(was))
+            except (fs.ReplacedError, FileNotFoundError):
+                fs.remove_files(new.parent, [new.name])
+                raise late from None
+            if not lease.settled(source.fd, answer) or _state(os.fstat(source.fd)) != _state(was):
+                # A client that had found the old name before has written to it since.
+                fs.put(aside, old)
+                fs.remove_files(new.parent, [new.name])
+                raise late
+        finally:
+            if answer == "taken":
+                lease.release(source.fd)
+        fs.remove_files(aside.parent, [aside.name])
+
+
+def _state(status: os.stat_result) -> tuple[int, int]:
+    return status.st_size, status.st_mtime_ns
+
+
+# ── locks ────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def maintained() -> Iterator[None]:
+    """Hold the client's lock for work on rollouts, and none of them: it is its order, too."""
+    with ExitStack() as stack:
+        _hold(stack, cold.maintenance_lock(), "Codex, or another sessrotate, compresses sessions")
+        yield
+
+
+@contextmanager
+def unwritten(path: Path) -> Iterator[None]:
+    """Hold the lock of a rollout's writer: no client of 0.147 or later opens it meanwhile."""
+    coordination, writer = cold.writer_locks(path)
+    used = "Codex has the session open, or begins to"
+    with ExitStack() as stack:
+        with ExitStack() as moment:
+            _hold(moment, coordination, used)
+            _hold(stack, writer, used)
+        try:
+            yield
+        finally:
+            with suppress(InUseError, OSError), ExitStack() as moment:
+                _hold(moment, coordination, used)
+                fs.remove_files(writer.parent, [writer.name])
+
+
+def _hold(stack: ExitStack, lock: Path, held: str) -> None:
+    """Hold a lock of the client's until the stack closes; raise InUseError if that is `held`."""
+    ownership.check(lock.parent)
+    fs.create_folder(lock.parent)
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            stack.enter_context(fs.held(lock, is_clients=True))
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                raise InUseError(f"{held}: try again when that has ended.") from None
+            time.sleep(lease.PAUSE)
+        else:
+            return

@@ -1,0 +1,342 @@
+"""Rollouts of Codex that nobody uses, compressed as their client reads them, and made plain again.
+
+Promise: whatever crashes, one whole file of the session is under a name that its client takes, and
+all that a client wrote is in it. In come rollouts as a `Place`, whose live file is the plain form.
+
+Rule: one order, each step on the disk before the next. The client's own lock for such work is held
+throughout; a writer's lock, and a lease where there are any, only while names change.
+
+1. the new form is drafted under a name that no client takes, and proved by reading it back;
+2. it gets its name, if the old one is still as it was read. Now both are there with one content;
+3. the old form is moved out of its name, so that nobody else's file goes, and then removed.
+
+A crash leaves a draft, both forms, or the old one under a draft's name. The next run makes drafts
+anew, and of both forms removes the compressed one, if the plain one has all of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from contextlib import suppress
+from functools import partial
+from io import FileIO
+from typing import TYPE_CHECKING, Final
+
+from sessrotate import find, fs, platforms
+from sessrotate.archive.place import Place
+from sessrotate.clients.codex import client as codex
+from sessrotate.clients.codex import cold
+from sessrotate.clients.common import real
+from sessrotate.errors import (
+    InUseError,
+    RefusedError,
+    StorageError,
+    WrongUsageError,
+    printable,
+    storage,
+)
+from sessrotate.in_place import room
+from sessrotate.in_place.room import Need
+from sessrotate.model import Span
+from sessrotate.retention import rollout_swap
+from sessrotate.retention.unarchive import Away
+from sessrotate.retention.way_back import WayBack
+from sessrotate.system import disk_use, in_use, lease, zstd
+from sessrotate.system.digest import Fingerprint
+from sessrotate.system.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+WORTH: Final = 1 << 20
+"""Bytes that compressing a rollout gains at least, and a tenth of them, to be worth it."""
+
+SPARE: Final = 4 << 20
+"""Bytes of the disk that are left to clients, who append to their sessions meanwhile."""
+
+REST: Final = 30 * cold.DAY
+"""Seconds for which a rollout stays plain that a resume, or its owner, made plain again."""
+
+_IN_SIGHT: Final = 128 * 1024
+"""Bytes at the beginning of which each part can be read without what follows: lists look no
+further than 64 KiB of what is compressed.
+"""
+
+_PART: Final = 16 * 1024
+
+_READ: Final = 1 << 20
+
+
+def place_of(path: Path) -> Place:
+    """Return the place of a rollout, by the path of either form."""
+    folder, name = real(path.parent), cold.plain(path).name
+    return Place(folder, "", codex.session_of(name), folder / name)
+
+
+def meant(path: Path) -> Place:
+    """Return the place of a session that is made smaller, or brought back, of any client.
+
+    Raises RefusedError as `find.live_of` does.
+    """
+    return place_of(path) if cold.is_rollout(path) else find.live_of(path)
+
+
+def is_one(where: Place) -> bool:
+    """Tell whether a place is that of a rollout."""
+    return codex.is_rollout(where.live.name)
+
+
+def measured(where: Place) -> int:
+    """Return how many bytes of the disk a rollout takes, in whatever form."""
+    return disk_use.of(*_forms(where))
+
+
+def measured_all() -> int:
+    """Return how many bytes of the disk all that the client keeps sessions in takes."""
+    return disk_use.of(*codex.folders())
+
+
+def every() -> Iterator[Place]:
+    """Yield the places of all rollouts."""
+    return map(place_of, codex.sessions())
+
+
+def compressed_ones() -> Iterator[Place]:
+    """Yield the places of those that are compressed."""
+    return (each for each in every() if cold.form(each.live) != each.live)
+
+
+# ── which ────────────────────────────────────────────────────────────────────────────────────
+
+
+def wanted(after: float, now: float, least: int = WORTH) -> list[Place]:
+    """Return the rollouts to compress: those not used for `after` seconds at `now` (since 1970).
+
+    They have more than `least` bytes. Those that their user has archived come first, then those
+    that need least room.
+    """
+    found = []
+    for path in codex.sessions():
+        where = place_of(path)
+        with suppress(OSError):
+            status, is_plain = path.lstat(), path.name == where.live.name
+            if is_plain and now - status.st_mtime >= after and status.st_size > least:
+                found.append((not cold.is_archived(path), status.st_size, where.live, where))
+    return [where for *_, where in sorted(found, key=lambda each: each[:3])]
+
+
+def doubled() -> list[Place]:
+    """Return the rollouts that are there in both forms.
+
+    A resume that is killed right after it has unpacked one leaves them, and no client looks at the
+    compressed one again.
+    """
+    return [each for each in every() if {*map(os.path.lexists, _forms(each))} == {True}]
+
+
+def _forms(where: Place) -> tuple[Path, Path]:
+    return where.live, cold.compressed(where.live)
+
+
+def rested(found: Sequence[Place], now: float, plain_since: Mapping[str, float]) -> list[Place]:
+    """Return those that may be compressed by themselves: not those made plain within 30 days.
+
+    `plain_since` says by id when sessions were compressed before, or made plain, in seconds since
+    1970. A resume makes one plain; from then on it was used.
+    """
+    return [
+        each
+        for each in found
+        if (at := plain_since.get(each.session)) is None
+        or now - max(at, each.live.stat().st_mtime) >= REST
+    ]
+
+
+# ── doing ────────────────────────────────────────────────────────────────────────────────────
+
+
+def compress(
+    where: Place, progress: Callable[[int], None] = lambda _done: None, *, least: int = 0
+) -> int:
+    """Compress a rollout; return how many bytes its client's folder has less, 0 if it stays plain.
+
+    It stays plain where less than `least` bytes are gained, or than a tenth. `progress` is given
+    how many bytes are done. Raises InUseError if somebody writes to it, or it was changed
+    meanwhile; RefusedError if it cannot be replaced safely; StorageError as the system reports.
+    """
+    new = cold.compressed(where.live)
+    with storage(_DOING), rollout_swap.maintained(), Source.itself(where.live) as source:
+        rollout_swap.forget_drafts(where.live, new)
+        was = check(source)
+        dropped = _without_second(where, source)
+        with rollout_swap.drafted(new) as draft:
+            need = partial(_need, draft)
+            with room.told("compress the session", where.config, need), storage(_DOING):
+                _compressed(source, was.st_size, draft, progress)
+            gained = was.st_size - draft.size
+            if gained < max(least, was.st_size // 10, 1):
+                return dropped
+            rollout_swap.replace(where.live, source, was, draft, new)
+    return dropped + gained
+
+
+_DOING: Final = "compress the session"
+
+
+def _need(draft: fs.Draft) -> Need:
+    """Return what has to be free at least: as far as the draft has come, and what is left alone."""
+    return Need(draft.size + SPARE, "the compressed session, and what clients write meanwhile")
+
+
+def decompress(where: Place, progress: Callable[[int], None] = lambda _done: None) -> int:
+    """Make a rollout plain again, as it was; return how many bytes that is.
+
+    Raises as `compress` does; DamagedError if it cannot be decompressed, or was changed.
+    """
+    old = cold.compressed(where.live)
+    with storage("restore the session"), rollout_swap.maintained(), Source.itself(old) as source:
+        rollout_swap.forget_drafts(where.live, old)
+        was = check(source)
+        if os.path.lexists(where.live):
+            with Source.itself(where.live) as plain:
+                _without_second(where, plain)
+            return where.live.stat().st_size
+        with rollout_swap.drafted(where.live) as draft:
+            found = Fingerprint()
+            for piece in _unpacked(source.fd):
+                draft.append(piece)
+                found.update(piece)
+                progress(draft.size)
+            size, written = draft.size, Fingerprint()
+            for start in range(0, size, _READ):
+                written.update(draft.read_at(start, _READ))
+            _prove(found, written)
+            rollout_swap.replace(old, source, was, draft, where.live)
+    return size
+
+
+def way_back(where: Place) -> WayBack:
+    """Return what makes a rollout plain again; change nothing.
+
+    Raises DamagedError if it cannot be decompressed.
+    """
+    path = cold.form(where.live)
+    size = path.stat().st_size
+    if path == where.live:
+        return WayBack(where, before=size, after=size)
+    with storage("read the session"), Source.itself(path) as source:
+        head = source.read_at(0, min(size, 64))
+        told = zstd.content_size(head)
+        plain = sum(map(len, _unpacked(source.fd))) if told is None else told
+    return WayBack(where, away=Away(plain, size, plain), before=size, after=plain)
+
+
+def drop_second(where: Place) -> int:
+    """Remove the compressed form of a rollout that is there in both; return how many bytes it has.
+
+    0 if its client, which unpacks it just now, was faster. Raises RefusedError unless the plain one
+    has all of it.
+    """
+    with storage(_DOING), rollout_swap.maintained(), Source.itself(where.live) as source:
+        return _without_second(where, source)
+
+
+def remove_left(path: Path) -> int:
+    """Remove what a kill left beside rollouts; return its bytes. InUseError if it is open."""
+    with storage("remove what was left"), rollout_swap.maintained(), Source.itself(path) as source:
+        if lease.write(source.fd) == "busy" or any(in_use.writers(source.identity())):
+            raise InUseError(f"{printable(path.name)} is open in another process: try again.")
+        size = source.size()
+        fs.remove_files(path.parent, [path.name])
+    return size
+
+
+def check(source: Source) -> os.stat_result:
+    """Return the status of a rollout's form, and raise RefusedError if it cannot be replaced."""
+    path, status, is_fixed = source.path, os.fstat(source.fd), fs.is_fixed(source.fd)
+    name = printable(str(path))
+    reasons = (
+        (status.st_nlink > 1, "has another name (a hard link): remove that first"),
+        (not platforms.is_ours(status.st_uid), "belongs to another user: run this as that user"),
+        (is_fixed, "must not be changed (lsattr says i or a): chattr takes that away"),
+        (platforms.fcntl is None, "cannot be locked on this system, as its client does"),
+    )
+    for is_so, reason in reasons:
+        if is_so:
+            raise RefusedError(f"{name} {reason}.")
+    idle = time.time() - status.st_mtime
+    if idle < cold.DAY and not all(each.locks for each in cold.writers(time.time())):
+        raise RefusedError(
+            f"{name} was written to within a day, and a Codex before 0.147, which holds no lock, "
+            "was used in the last 90 days: try again tomorrow."
+        )
+    return status
+
+
+def _without_second(where: Place, plain: Source) -> int:
+    """Remove the compressed form of a rollout that is there beside the plain one; return its bytes.
+
+    Raises RefusedError unless the plain one, which the client takes, has all of it.
+    """
+    path, size, at = cold.compressed(where.live), 0, 0
+    with suppress(WrongUsageError), Source.itself(path) as source:  # or there is none
+        for piece in _unpacked(source.fd):
+            if at + len(piece) > plain.size() or plain.read_at(at, len(piece)) != piece:
+                raise RefusedError(
+                    f"{printable(str(path))} has more than, or something else than, the plain file "
+                    "beside it, which its client takes: compare the two, and move one away."
+                )
+            at += len(piece)
+        with rollout_swap.unwritten(path):  # a resume that has just unpacked it removes it, too
+            size = source.size()
+            fs.remove_files(path.parent, [path.name])
+    return size
+
+
+def _compressed(
+    source: Source, size: int, draft: fs.Draft, progress: Callable[[int], None]
+) -> None:
+    """Write the first `size` bytes of a rollout compressed, and prove that they read back.
+
+    Raises OSError of a full disk before it is full: clients go on writing.
+    """
+    found, frame = Fingerprint(), zstd.compressor(size, window=cold.WINDOW)
+    for start in range(0, min(size, _IN_SIGHT), _PART):
+        part = source.read_at(start, min(_PART, size - start))
+        found.update(part)
+        draft.append(frame.compress(part, frame.FLUSH_BLOCK))
+    _leave_room(source.path.parent)
+    for start in range(_IN_SIGHT, size, _READ):
+        span = Span(start, min(size, start + _READ))
+        for piece in source.pieces(span):
+            found.update(piece)
+            draft.append(frame.compress(piece))
+        progress(span.end)
+        _leave_room(source.path.parent)
+    draft.append(frame.flush())
+    del frame  # or there would be two windows in memory
+    back = Fingerprint()
+    for piece in _unpacked(draft.fd):
+        back.update(piece)
+    _prove(found, back)
+
+
+def _leave_room(folder: Path) -> None:
+    free = fs.free_bytes(folder)
+    if free is not None and free < SPARE:
+        raise OSError(errno.ENOSPC, "The rest of the disk is left to clients that write")
+
+
+def _unpacked(fd: int) -> Iterator[bytes]:
+    """Yield what a compressed file holds. Raises DamagedError if it cannot be read."""
+    with FileIO(fd, "rb", closefd=False) as stream:
+        stream.seek(0)
+        yield from zstd.decompressed(stream.read, _READ)
+
+
+def _prove(found: Fingerprint, back: Fingerprint) -> None:
+    if found.digest != back.digest:
+        raise StorageError("The file does not read back as it was written: the disk is failing.")

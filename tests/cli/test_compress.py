@@ -1,0 +1,353 @@
+"""Sessions of Codex: `tidy` and `run` compress them, `restore` makes them plain, all read both.
+
+Rule: the disk is measured by `stat`, and what a client would take is decoded by the library alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate import automation, fs
+from sessrotate.clients.codex import cold
+from sessrotate.system import user_folders, zstd
+from support.command_line import called, write
+from support.homes import on_disk
+from support.rollouts import Codex, home, packed, rollout, unpacked
+from support.terminals import asked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+OVER: Final = rollout(size=1 << 20)
+"""A rollout that is worth it."""
+
+IDE: Final = rollout(size=1 << 20, originator="codex_vscode")
+
+
+@pytest.fixture
+def codex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Codex:
+    made = home(tmp_path, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+def plain(codex: Codex) -> Mapping[str, tuple[bytes, int]]:
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in codex.day.iterdir()}
+
+
+def figures(out: str) -> dict[str, int]:
+    found: dict[str, int] = json.loads(out)
+    return found
+
+
+# ── tidy, and back ───────────────────────────────────────────────────────────────────────────
+
+
+def test_tidy_compresses_what_nobody_uses_and_says_what_the_disk_says(codex: Codex) -> None:
+    codex.begin(OVER, 1)
+    codex.begin(OVER, 2)
+    codex.begin(OVER, 3, days=2)
+    before, was = on_disk(codex.root), plain(codex)
+    shown = called("tidy", "--dry-run")
+    assert "compress      2 sessions" in shown.out
+    assert "Other programs that look for *.jsonl no longer see it." in shown.out
+    assert plain(codex) == was
+    told = figures(called("tidy", "--dry-run", "--json").out)["disk_bytes_gained"]
+    done = figures(called("tidy", "--yes", "--json").out)
+    gained = before - on_disk(codex.root)
+    assert abs(done["disk_bytes_gained"] - gained) <= gained / 100
+    assert abs(told - gained) <= gained / 5
+    assert [path.suffix for path in sorted(codex.day.iterdir())] == [".zst", ".zst", ".jsonl"]
+    assert all(codex.taken(number) == OVER for number in (1, 2, 3))
+    assert ", 2.0 MiB of it compressed" in called().out
+    assert called("restore", "--last-run", "--yes").code == 0
+    assert plain(codex) == was
+    assert "Nothing to tidy" in called("tidy", "--dry-run").out
+
+
+def test_the_plan_of_a_single_session_fits_a_screen_and_is_asked(codex: Codex) -> None:
+    codex.begin(OVER, 1, days=2)
+    code, said = asked("y\n", "tidy", codex.where(1).session, env=os.environ)
+    assert code == 0
+    assert "Codex lists, reads and resumes a compressed session as before." in said
+    assert cold.compressed(codex.path(1)).exists()
+    back = called("restore", codex.where(1).session)
+    assert (back.code, back.err) == (0, "")
+    assert "plain again" in back.out
+    assert "Nothing compresses it by itself for 30 days." in back.out
+    assert codex.path(1).read_bytes() == OVER
+    assert "Nothing to restore" in called("restore", codex.where(1).session).out
+
+
+def test_a_session_that_was_made_plain_by_its_name_is_left_alone_by_the_next_run(
+    codex: Codex,
+) -> None:
+    codex.begin(OVER, 1)
+    called("tidy", "--yes")
+    called("restore", codex.where(1).session)
+    assert "Nothing to tidy" in called("tidy", "--dry-run").out
+    assert "compress       1 session" in called("tidy", codex.where(1).session, "--dry-run").out
+
+
+def test_what_a_run_did_is_undone_but_for_what_was_resumed_since(codex: Codex) -> None:
+    codex.begin(OVER, 1)
+    codex.begin(OVER, 2)
+    called("tidy", "--yes")
+    # As a resume does: the plain file comes back, and the compressed one goes.
+    resumed = OVER + b'{"timestamp":"2026-11-21T13:00:00.000Z","type":"event_msg","payload":{}}\n'
+    codex.path(1).write_bytes(resumed)
+    cold.compressed(codex.path(1)).unlink()
+    ended = called("restore", "--last-run", "--yes")
+    assert "brought back since: left alone" in ended.out
+    assert codex.path(1).read_bytes() == resumed
+    assert codex.path(2).read_bytes() == OVER
+
+
+def test_restore_refuses_where_the_disk_has_no_room_for_the_plain_file(
+    codex: Codex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codex.begin(OVER, 1)
+    called("tidy", "--yes")
+    monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _path: 1 << 20)
+    ended = called("restore", codex.where(1).session)
+    assert ended.code == 74
+    assert "4.1 MiB for what is unpacked" in ended.err
+    assert "make room for" in ended.err.lower()
+    assert codex.taken(1) == OVER
+
+
+def test_a_session_that_a_client_has_open_is_passed_over_and_said(codex: Codex) -> None:
+    path = codex.begin(OVER, 1)
+    with path.open("ab"):
+        assert called("tidy", codex.where(1).session, "--yes").code == 75
+        ended = called("tidy", "--yes")
+    assert ended.code == 0
+    assert "1 session is in use" in ended.out
+    assert codex.names() == [path.name]
+
+
+def test_what_it_would_gain_is_in_the_list_and_remembered_for_the_status(
+    codex: Codex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codex.begin(OVER, 1)
+    assert "To gain    about 3.0 MiB from 1 session" in called().out
+    monkeypatch.setattr("sessrotate.retention.rollout_sizes._made", lambda *_: 0)
+    assert "To gain    about 3.0 MiB from 1 session" in called().out
+    monkeypatch.undo()
+
+
+def test_the_deep_list_has_what_it_would_gain(codex: Codex) -> None:
+    codex.begin(OVER, 1)
+    assert "3.0 MiB to gain" in called("list", "--deep").out
+
+
+# ── by itself ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_session_that_is_named_is_compressed_however_small_it_is(codex: Codex) -> None:
+    codex.begin(rollout(size=3000), 1, days=0)
+    assert called("tidy", codex.where(1).session, "--yes").code == 0
+    assert cold.compressed(codex.path(1)).exists()
+
+
+def test_a_link_that_is_named_is_refused_and_else_passed_over(codex: Codex) -> None:
+    path = codex.begin(OVER, 1)
+    path.symlink_to(path.rename(codex.root / "moved"))
+    assert called("tidy", "--yes").code == 0
+    ended = called("tidy", codex.where(1).session, "--yes")
+    assert ended.code == 77
+    assert "is a symbolic link" in ended.err
+    assert path.is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("rules", "is_run", "is_tidied"),
+    [
+        ("", False, True),
+        ("[codex]\ncompress_after = false\n", False, False),
+        ('[codex]\ncompress_after = "30d"\n', True, True),
+        ('[codex]\ncompress_after = "60d"\n', False, False),
+    ],
+)
+def test_the_settings_say_whether_and_when(
+    codex: Codex, rules: str, *, is_run: bool, is_tidied: bool
+) -> None:
+    codex.begin(OVER, 1)
+    write(user_folders.config_file(), rules.encode())
+    assert ("compress 1 session" in called("run", "--dry-run").out) is is_run
+    assert ("compress " in called("tidy", "--dry-run").out) is is_tidied
+    called("run")
+    assert cold.compressed(codex.path(1)).exists() is is_run
+
+
+def test_nothing_is_done_by_itself_where_another_client_may_not_find_it(codex: Codex) -> None:
+    codex.begin(IDE, 1)
+    codex.begin(OVER, 2)
+    ended = called("tidy", "--yes")
+    assert ended.code == 0
+    assert "were written by codex_vscode 0.169.0, which may not find" in ended.out
+    assert all(path.suffix == ".jsonl" for path in codex.day.iterdir())
+    shown = called("tidy", codex.where(2).session, "--dry-run").out
+    assert "were written by codex_vscode 0.169.0, which may not find" in shown
+    assert called("tidy", codex.where(2).session, "--yes").code == 0
+    assert cold.compressed(codex.path(2)).exists()
+
+
+def test_setup_asks_for_it_only_where_codex_has_sessions(
+    codex: Codex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, said = asked("n\nn\nn\ny\n", "setup", env=os.environ)
+    assert "Compress sessions of Codex that were not used for 7 days?" in said
+    assert 'compress_after = "7d"' in user_folders.config_file().read_text()
+    assert "\nbefore_cleanup" not in user_folders.config_file().read_text()
+    monkeypatch.setenv("CODEX_HOME", str(codex.root / "nobody"))
+    assert "codex" not in {part.name for part in automation.parts()}
+
+
+# ── what is left, and who reads ──────────────────────────────────────────────────────────────
+
+
+def test_what_a_killed_resume_left_is_named_and_goes(
+    codex: Codex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = codex.day / ".rollout-materialize-Ab12"
+    left.write_bytes(b"x" * 100_000)
+    assert left.name not in called("doctor").out
+    monkeypatch.setattr(cold, "DAY", -1.0)
+    assert f"{left.name} was left by a resume" in called("doctor").out
+    ended = called("tidy", "--yes")
+    assert "Recovered 1 session." in ended.out
+    assert not left.exists()
+
+
+def test_a_compressed_form_beside_the_plain_one_goes_and_the_plain_one_stays(codex: Codex) -> None:
+    """As a resume leaves both that is killed right after it has unpacked one."""
+    path = codex.begin(OVER, 1, days=0)
+    other = cold.compressed(path)
+    other.write_bytes(packed(OVER[:-500]))
+    assert f"{other.name} is beside the plain file" in called("doctor").out
+    ended = called("tidy", "--yes")
+    assert "Recovered 1 session." in ended.out
+    assert codex.names() == [path.name]
+    assert path.read_bytes() == OVER
+
+
+def test_every_reader_says_the_same_of_both_forms(codex: Codex) -> None:
+    path = codex.begin(OVER, 1)
+    session = codex.where(1).session
+    commands = (
+        ("read", session, "--history"),
+        ("export", session, "--format", "markdown"),
+        ("export", session, "--format", "jsonl"),
+        ("stitch", session),
+        ("search", "turn", "--json"),
+    )
+    before = [called(*each).out for each in commands]
+    assert called("split", session, "--out", "one").code == 0
+    called("tidy", "--yes")
+    assert not path.exists()
+    after = [called(*each).out.replace(".jsonl.zst", ".jsonl") for each in commands]
+    assert after == before
+    assert called("split", session, "--out", "other").code == 0
+    for each in Path("one").glob("*.jsonl"):
+        assert (Path("other") / each.name).read_bytes() == each.read_bytes()
+
+
+def test_a_larger_window_than_the_clients_is_refused_unless_it_is_allowed(
+    codex: Codex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = zstd.compressor(0, window=28)
+    frame.set_pledged_input_size(None)
+    path = codex.begin(frame.compress(OVER) + frame.flush(), 1)
+    path.rename(f"{path}.zst")
+    session = codex.where(1).session
+    ended = called("read", session)
+    assert ended.code == 77
+    assert "a window of 256.0 MiB" in ended.err
+    assert "SESSROTATE_MAX_WINDOW=28" in ended.err
+    monkeypatch.setenv("SESSROTATE_MAX_WINDOW", "28")
+    assert called("stitch", session).out.encode() == OVER
+
+
+def test_one_with_a_larger_window_keeps_nothing_from_the_others(codex: Codex) -> None:
+    frame = zstd.compressor(0, window=28)
+    frame.set_pledged_input_size(None)
+    path = codex.begin(frame.compress(OVER) + frame.flush(), 1)
+    path.rename(f"{path}.zst")
+    other = codex.begin(OVER, 2)
+    assert called("search", "turn").out
+    shown = called("report", codex.where(2).session)
+    assert (shown.code, shown.err) == (0, "")
+    for words in ((), ("list",), ("doctor",)):
+        assert "a window of" not in called(*words).err
+    assert called("tidy", "--yes").code == 0
+    assert unpacked(cold.compressed(other).read_bytes()) == OVER
+
+
+def test_one_that_the_client_compressed_is_counted_and_read(codex: Codex) -> None:
+    path = codex.begin(packed(OVER), 1)
+    path.rename(f"{path}.zst")
+    assert "of it compressed" in called("list").out
+    assert called("stitch", codex.where(1).session).out.encode() == OVER
+    assert unpacked(cold.compressed(path).read_bytes()) == OVER
+
+
+@pytest.mark.parametrize("originator", ["codex_exec", "codex_vscode"])
+def test_one_of_which_a_second_form_goes_is_not_compressed_for_that(
+    codex: Codex, originator: str
+) -> None:
+    data = rollout(size=1 << 20, originator=originator)
+    path = codex.begin(data, 1)
+    if originator == "codex_exec":
+        called("tidy", codex.where(1).session, "--yes")
+        called("restore", codex.where(1).session, "--yes")
+    cold.compressed(path).write_bytes(packed(data[:-500]))
+    ended = called("tidy", "--yes")
+    assert "Recovered 1 session." in ended.out
+    assert codex.names() == [path.name]
+
+
+def test_what_is_said_besides_is_true_of_rollouts(codex: Codex) -> None:
+    codex.begin(OVER, 1)
+    codex.begin(b"{}\n", 2)
+    lock = cold.maintenance_lock()
+    lock.parent.mkdir()
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        ended = called("tidy", codex.where(1).session, "--yes")
+    assert ended.code == 75
+    assert "run this again." in ended.out
+    assert "--live" not in ended.out
+    called("tidy", "--yes")
+    assert "on disk for that, with the trash: 0 B" in called("doctor").out
+    called("restore", "--last-run", "--yes")
+    assert "of 1 session that stay plain by themselves" in called("tidy", "--dry-run").out
+
+
+def test_what_cannot_be_replaced_is_not_promised(codex: Codex) -> None:
+    codex.begin(OVER, 1)
+    path = codex.begin(OVER, 2)
+    os.link(path, codex.root / "other")
+    shown = called("tidy", "--dry-run")
+    assert "compress       1 session" in shown.out
+    assert f"{path.name} has another name (a hard link)" in shown.err
+    ended = called("tidy", "--yes")
+    assert "Compressed 1 session." in ended.out
+    assert (shown.code, ended.code) == (77, 77)
+
+
+def test_the_free_space_is_that_of_the_disk_that_codex_is_on(
+    codex: Codex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codex.begin(OVER, 1)
+    monkeypatch.setattr(
+        fs, "free_bytes", lambda path: (50 if path.is_relative_to(codex.root) else 900) << 20
+    )
+    assert "50.0 MiB are free" in called("tidy", "--dry-run").out
+    assert "Free space: 50.0 MiB before, 50.0 MiB now." in called("tidy", "--yes").out

@@ -1,0 +1,489 @@
+"""Rollouts are compressed and made plain again, and whatever happens, a client finds all of one."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sessrotate.clients.codex import cold
+from sessrotate.clients.codex.preview import unpacked as unpacked_head
+from sessrotate.errors import InUseError, RefusedError, SessrotateError, StorageError
+from sessrotate.retention import rollout_sizes, rollouts
+from support.crash.changes import Before, Faults, killed
+from support.crash.disk import Image
+from support.crash.simulator import Disk, Recorder
+from support.newcomers import saved
+from support.rollouts import Codex, home, packed, rollout, taken, unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+DATA: Final = rollout(size=3000)
+LATE: Final = b'{"timestamp":"2026-11-21T13:00:00.000Z","type":"event_msg","payload":{}}\n'
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for nobody."""
+    monkeypatch.setattr("sessrotate.system.lease.GRACE", 0)
+    monkeypatch.setattr("sessrotate.system.lease.SETTLE", 0)
+    monkeypatch.setattr("sessrotate.retention.rollout_swap._PATIENCE", 0)
+
+
+@pytest.fixture
+def codex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Codex:
+    return home(tmp_path, monkeypatch)
+
+
+def compress(codex: Codex) -> None:
+    rollouts.compress(codex.where())
+
+
+def decompress(codex: Codex) -> None:
+    rollouts.decompress(codex.where())
+
+
+def settle(codex: Codex) -> None:
+    """Do what the next runs do: whatever is there, compressed it is, and then plain again."""
+    if codex.path().exists():
+        compress(codex)
+    decompress(codex)
+
+
+# ── both ways ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_it_is_compressed_as_its_client_reads_it_and_plain_again_as_it_was(codex: Codex) -> None:
+    path = codex.begin(DATA)
+    path.chmod(0o640)
+    os.setxattr(path, "user.kept", b"so")
+    before = path.stat()
+    freed = rollouts.compress(codex.where())
+    (other,) = codex.day.iterdir()
+    assert other.name == f"{path.name}.zst"
+    after = other.stat()
+    assert freed == before.st_size - after.st_size > 0
+    assert unpacked(other.read_bytes()) == DATA
+    assert (after.st_mode, after.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
+    assert os.getxattr(other, "user.kept") == b"so"
+    assert rollouts.decompress(codex.where()) == len(DATA)
+    assert codex.names() == [path.name]
+    assert path.read_bytes() == DATA
+    again = path.stat()
+    assert (again.st_mode, again.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
+    assert os.getxattr(path, "user.kept") == b"so"
+
+
+@given(st.binary(min_size=1, max_size=300_000) | st.binary(max_size=90).map(lambda one: one * 4000))
+@settings(max_examples=25)
+def test_any_bytes_come_back(data: bytes) -> None:
+    with _somewhere() as codex:
+        codex.begin(data)
+        compress(codex)
+        assert codex.taken() == data
+        if not codex.path().exists():
+            decompress(codex)
+        assert codex.path().read_bytes() == data
+
+
+def test_what_would_not_become_smaller_stays_as_it_is(codex: Codex) -> None:
+    path = codex.begin(os.urandom(100_000))
+    before = path.stat()
+    assert rollouts.compress(codex.where()) == 0
+    assert codex.names() == [path.name]
+    assert path.stat().st_ino == before.st_ino
+
+
+def test_what_the_client_compressed_itself_becomes_plain_too(codex: Codex) -> None:
+    path = codex.begin(packed(DATA))
+    other = path.rename(f"{path}.zst")
+    plan = rollouts.way_back(codex.where())
+    assert plan.away is not None
+    assert plan.away.unpacked == len(DATA)
+    decompress(codex)
+    assert path.read_bytes() == DATA
+    assert not other.exists()
+
+
+def test_a_list_sees_the_beginning_of_one_that_begins_with_a_large_picture(codex: Codex) -> None:
+    data = rollout(size=400_000)
+    codex.begin(data)
+    compress(codex)
+    head = unpacked_head(cold.compressed(codex.path()).read_bytes()[: 64 * 1024])
+    assert len(head) >= 64 * 1024
+    assert data.startswith(head)
+    assert cold.writers(time.time()) == {cold.Writer("codex_exec", "0.169.0")}
+
+
+# ── crashes and faults ───────────────────────────────────────────────────────────────────────
+
+DEEDS: Final = pytest.mark.parametrize("deed", [compress, decompress])
+
+
+@contextmanager
+def _somewhere(image: Image | None = None) -> Iterator[Codex]:
+    """Open a home of Codex that holds this, for what is done many times in one test."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = Path(tempfile.mkdtemp())
+        try:
+            if image is None:
+                yield home(folder, patch)
+            else:
+                patch.setenv("CODEX_HOME", str(folder / "codex"))
+                patch.setenv("CLAUDE_CONFIG_DIR", str(folder / "claude"))
+                (folder / "codex").mkdir()
+                image.lay_out(folder / "codex")
+                yield Codex(folder / "codex")
+        finally:
+            shutil.rmtree(folder)
+
+
+@contextmanager
+def begun(deed: Callable[[Codex], None]) -> Iterator[Codex]:
+    with _somewhere() as codex:
+        codex.begin(DATA)
+        if deed is decompress:
+            compress(codex)
+        for lock in codex.root.rglob("*.lock"):
+            lock.unlink()
+        yield codex
+
+
+@DEEDS
+def test_a_kill_at_any_moment_leaves_all_of_it_where_the_client_looks(
+    deed: Callable[[Codex], None],
+) -> None:
+    count = 0
+    for codex in killed(lambda: begun(deed), deed):
+        count += 1
+        assert codex.taken() == DATA, count
+        Codex.age(cold.form(codex.path()), 40)
+        settle(codex)
+        assert codex.taken() == DATA
+        assert codex.names() == [codex.path().name], count
+    assert count > 15
+
+
+@DEEDS
+@pytest.mark.parametrize(("number", "lasting"), [(errno.ENOSPC, True), (errno.EIO, False)])
+def test_a_failure_at_any_call_leaves_all_of_it_and_is_told(
+    deed: Callable[[Codex], None], number: int, *, lasting: bool
+) -> None:
+    at = 0
+    while True:
+        at += 1
+        with begun(deed) as codex:
+            faults = Faults(at, lambda: OSError(number, os.strerror(number)), lasting=lasting)
+            with faults.installed(), suppress(SessrotateError):
+                deed(codex)
+            assert codex.taken() == DATA, (at, faults.failed)
+            if not faults.failed:
+                break
+            settle(codex)
+            assert codex.names() == [codex.path().name]
+            assert codex.taken() == DATA
+    assert at > 15
+
+
+@DEEDS
+def test_a_power_loss_at_any_moment_leaves_all_of_it(deed: Callable[[Codex], None]) -> None:
+    known = set()
+    with begun(deed) as codex:
+        recorder = Recorder(codex.root)
+        with recorder.installed():
+            deed(codex)
+        trace = recorder.trace()
+    disk = Disk.of(trace)
+    for event in trace.events:
+        disk.apply(event)
+        for image, _ in disk.states():
+            if image in known:
+                continue
+            known.add(image)
+            with _somewhere(image) as found:
+                assert found.taken() == DATA, f"{event.text}\n{image.shown()}"
+                for path in found.day.iterdir():
+                    Codex.age(path, 40)
+                settle(found)
+                assert found.taken() == DATA
+    assert len(known) > 5
+
+
+# ── who else writes ──────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Client:
+    """Comes once, before a call or in the middle of a write."""
+
+    path: Path
+    comes: Callable[[Path], bytes]
+    at: int
+    calls: int = 0
+    written: bytes = DATA
+
+    def look(self) -> None:
+        self.calls += 1
+        if self.calls == self.at:
+            with suppress(BlockingIOError, FileNotFoundError):
+                self.written = self.comes(self.path)
+
+
+def beside(
+    deed: Callable[[Codex], None], comes: Callable[[Path], bytes]
+) -> Iterator[tuple[Codex, bytes]]:
+    """Yield homes after a deed, and all that a client wrote: it came before call 1, then 2, …"""
+    at, is_last = 0, False
+    while not is_last:
+        at += 1
+        with begun(deed) as codex:
+            client = Client(codex.path(), comes, at)
+            with Before(client.look).installed(), suppress(SessrotateError):
+                deed(codex)
+            is_last = client.calls < at
+            yield codex, client.written
+    assert at > 15
+
+
+def appended(path: Path) -> bytes:
+    """Append as a client without locks does, which finds a file by its name, and has no patience.
+
+    Raises BlockingIOError where it would wait for a lease.
+    """
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
+    try:
+        os.write(fd, LATE)
+    finally:
+        os.close(fd)
+    return DATA + LATE
+
+
+def saved_anew(path: Path) -> bytes:
+    saved(path, DATA + LATE * 2)
+    return DATA + LATE * 2
+
+
+@DEEDS
+@pytest.mark.parametrize("comes", [appended, saved_anew])
+def test_what_a_client_writes_at_any_moment_is_there_afterwards(
+    deed: Callable[[Codex], None], comes: Callable[[Path], bytes]
+) -> None:
+    for codex, written in beside(deed, comes):
+        assert codex.taken() == written
+        Codex.age(cold.form(codex.path()), 40)
+        with suppress(RefusedError):
+            settle(codex)
+        assert codex.taken() == written
+
+
+def test_nothing_is_done_while_a_client_has_it_open(codex: Codex) -> None:
+    path = codex.begin(DATA)
+    with path.open("ab"), pytest.raises(InUseError, match="in use"):
+        compress(codex)
+    assert codex.names() == [path.name]
+
+
+@pytest.mark.parametrize("number", range(3), ids=["maintenance", "coordination", "writer"])
+@DEEDS
+def test_nothing_is_done_while_a_client_holds_its_lock(
+    deed: Callable[[Codex], None], number: int
+) -> None:
+    with begun(deed) as codex:
+        lock = (cold.maintenance_lock(), *cold.writer_locks(codex.path()))[number]
+        lock.parent.mkdir(exist_ok=True)
+        before = Image.taken(codex.day)
+        with lock.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            with pytest.raises(InUseError, match="try again"):
+                deed(codex)
+        assert Image.taken(codex.day) == before
+        deed(codex)
+        assert not cold.writer_locks(codex.path())[1].exists()
+
+
+# ── both forms, and what is refused ──────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("rest", [b"", LATE], ids=["equal", "longer"])
+def test_of_two_forms_the_compressed_one_goes_if_the_plain_one_has_all_of_it(
+    codex: Codex, rest: bytes
+) -> None:
+    path = codex.begin(DATA + rest, days=3)
+    cold.compressed(path).write_bytes(packed(DATA))
+    assert rollouts.decompress(codex.where()) == len(DATA + rest)
+    assert codex.names() == [path.name]
+    assert path.read_bytes() == DATA + rest
+
+
+@pytest.mark.parametrize("plain", [DATA[:-9], DATA[:50] + b"x" + DATA[51:]], ids=["short", "other"])
+@DEEDS
+def test_of_two_forms_none_goes_if_the_compressed_one_has_more(
+    codex: Codex, plain: bytes, deed: Callable[[Codex], None]
+) -> None:
+    path = codex.begin(plain)
+    cold.compressed(path).write_bytes(packed(DATA))
+    before = Image.taken(codex.day)
+    with pytest.raises(RefusedError, match="compare the two"):
+        deed(codex)
+    assert Image.taken(codex.day) == before
+
+
+def test_what_is_not_one_file_of_ours_is_refused(
+    codex: Codex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = codex.begin(DATA)
+    os.link(path, codex.root / "other")
+    with pytest.raises(RefusedError, match="another name"):
+        compress(codex)
+    (codex.root / "other").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr("sessrotate.platforms.is_ours", lambda _owner: False)
+        with pytest.raises(RefusedError, match="another user"):
+            compress(codex)
+    moved = path.rename(codex.root / "moved")
+    path.symlink_to(moved)
+    with pytest.raises(RefusedError, match="symbolic link"):
+        compress(codex)
+    assert moved.read_bytes() == DATA
+
+
+def test_what_was_written_within_a_day_stays_where_a_client_without_locks_was_used(
+    codex: Codex,
+) -> None:
+    codex.begin(DATA, days=0.5)
+    codex.begin(rollout(version="0.145.0"), 1, days=80)
+    with pytest.raises(RefusedError, match=r"before 0\.147"):
+        compress(codex)
+    Codex.age(codex.path(1), 91)
+    compress(codex)
+    assert codex.taken() == DATA
+
+
+def test_room_is_left_to_clients(codex: Codex, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = codex.begin(rollout(size=3 << 20))
+    monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _path: rollouts.SPARE - 1)
+    with pytest.raises(StorageError, match="make room for"):
+        compress(codex)
+    assert codex.names() == [path.name]
+
+
+# ── which ────────────────────────────────────────────────────────────────────────────────────
+
+OVER: Final = rollout(size=1 << 20)
+
+
+def test_those_come_first_that_were_archived_and_then_the_smaller_ones(codex: Codex) -> None:
+    large = codex.begin(OVER + LATE, 1)
+    small, first = codex.begin(OVER, 2), codex.begin(OVER + LATE * 2, 3, archived=True)
+    codex.begin(OVER, 4, days=6)
+    codex.begin(DATA, 5)
+    found = rollouts.wanted(7 * cold.DAY, small.stat().st_mtime + 40 * cold.DAY)
+    assert [each.live.name for each in found] == [first.name, small.name, large.name]
+
+
+def test_what_was_made_plain_rests_for_thirty_days(codex: Codex) -> None:
+    path, where = codex.begin(OVER, days=40), codex.where()
+    used = path.stat().st_mtime
+    for since, now, is_rested in (
+        (used - 90 * cold.DAY, used + 29 * cold.DAY, False),
+        (used - 90 * cold.DAY, used + 31 * cold.DAY, True),
+        (used + 20 * cold.DAY, used + 49 * cold.DAY, False),
+        (used + 20 * cold.DAY, used + 51 * cold.DAY, True),
+    ):
+        assert bool(rollouts.rested([where], now, {where.session: since})) is is_rested
+    assert rollouts.rested([where], used, {}) == [where]
+
+
+@pytest.mark.parametrize(
+    ("version", "originator", "is_read"),
+    [
+        ("0.142.5", "codex_exec", True),
+        ("0.171.0", "codex-tui", True),
+        ("0.150.0-alpha.3", "codex_cli_rs", True),
+        ("0.142.4", "codex_exec", False),
+        ("0.118.0", "codex_exec", False),
+        ("0.171.0", "codex_vscode", False),
+        ("", "codex_exec", False),
+    ],
+)
+def test_a_client_that_may_not_find_it_is_named(
+    codex: Codex, version: str, originator: str, *, is_read: bool
+) -> None:
+    path = codex.begin(rollout(version=version, originator=originator), days=80)
+    now = path.stat().st_mtime + 80 * cold.DAY
+    assert (cold.unread_by(now) == "") is is_read
+    if not is_read:
+        assert f"{originator} {version}".strip() in cold.unread_by(now)
+    assert cold.unread_by(now + 11 * cold.DAY) == ""
+    path.rename(f"{path}.zst").write_bytes(packed(path.with_name(f"{path.name}.zst").read_bytes()))
+    Codex.age(cold.compressed(path), 80)
+    assert (cold.unread_by(now) == "") is is_read
+
+
+@pytest.mark.parametrize(
+    ("data", "suffix"),
+    [(b"", ""), (b"\0" * 5000, ""), (b"", ".zst"), (packed(DATA)[:9], ".zst"), (b"no", ".zst")],
+)
+def test_what_cannot_be_read_says_nothing_of_a_client(
+    codex: Codex, data: bytes, suffix: str
+) -> None:
+    codex.begin(DATA, days=1)
+    path = codex.begin(data, 1, days=1)
+    path.rename(f"{path}{suffix}")
+    assert cold.writers(time.time()) == {cold.Writer("codex_exec", "0.169.0")}
+    assert cold.unread_by(time.time()) == ""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".rollout-materialize-x1",
+        ".rollout-2026.jsonl.zst.partial",
+        "rollout-compress-Ab12Cd.tmp",
+        "rollout-2026-10-01.jsonl.decompress.77.0.tmp",
+    ],
+)
+def test_what_a_kill_left_goes_after_a_day_unless_somebody_has_it_open(
+    codex: Codex, name: str
+) -> None:
+    left = codex.day / name
+    left.write_bytes(b"half")
+    now = left.stat().st_ctime
+    assert [*cold.left_behind(now + 0.9 * cold.DAY)] == []
+    assert [*cold.left_behind(now + 1.1 * cold.DAY)] == [left]
+    with left.open("rb"), pytest.raises(InUseError, match="open in another"):
+        rollouts.remove_left(left)
+    assert rollouts.remove_left(left) == 4
+    assert codex.names() == []
+
+
+# ── about how much ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("most", [1 << 40, 5 << 20], ids=["all", "a sample"])
+def test_the_estimate_is_within_a_fifth(
+    codex: Codex, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(rollout_sizes, "_MOST", most)
+    monkeypatch.setattr(rollout_sizes, "_FILLED", min(most, 1 << 20))
+    monkeypatch.setattr(rollout_sizes, "_SAMPLE", min(most, 3 << 20))
+    files = {}
+    for number in range(6):
+        path = codex.begin(rollout(size=60_000, compactions=20 * (number + 1)), number)
+        files[path] = path.stat().st_size
+    told = sum(files.values()) - sum(rollout_sizes.compressed(files).values())
+    gained = sum(rollouts.compress(codex.where(number)) for number in range(6))
+    assert abs(told - gained) <= gained / 5
+    assert all(taken(path) for path in files)
