@@ -80,19 +80,24 @@ class Codex:
         """The only session's id."""
         return self.path.name[len("rollout-2026-11-21T23-20-23-") :].partition(".")[0]
 
-    def prompt(self, text: str, *, resume: str | None = None) -> list[Body]:
-        """Run the client for one prompt and return what it asked for, in order."""
+    def prompt(self, text: str, *options: str, resume: str | None = None) -> list[Body]:
+        """Run the client for one prompt and return what it asked for, in order.
+
+        `resume` is the session's id, or `--last`; the client's `options` stand behind the prompt.
+        """
         before = len(self.api.requests())
         resuming = ["resume", resume] if resume is not None else []
-        self._run("exec", "--skip-git-repo-check", *resuming, text)
+        self.run("exec", "--skip-git-repo-check", *resuming, text, *options)
         return self.api.requests()[before:]
 
-    def _run(self, *arguments: str) -> None:
+    def run(self, *arguments: str) -> None:
+        """Run the client; raise ClientError unless it ends with 0 in time."""
         one_prompt.run(
-            f"Codex {self.number}", [*self.command, *arguments], self.work, self._environment()
+            f"Codex {self.number}", [*self.command, *arguments], self.work, self.environment()
         )
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """Return all that a process of the client sees of its surroundings."""
         proxies = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
         return {
             "PATH": os.environ.get("PATH", os.defpath),
