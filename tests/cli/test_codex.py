@@ -84,7 +84,7 @@ def test_a_fork_says_what_it_continues() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("split", "--in-place", ID), ("restore", ID), ("archive", ID)]
+    "arguments", [("split", "--in-place", ID), ("rotate", ID), ("archive", ID)]
 )
 def test_nothing_is_changed_in_place(arguments: tuple[str, ...], home: Path) -> None:
     before = sorted((home / "codex").rglob("*"))
