@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -102,6 +103,20 @@ def test_the_newest_twenty_are_kept_whole_whatever_the_clock_says(home: Home) ->
     assert [run.number for run in found] == [*range(4, 24)]
     assert [run.command for run in found] == [f"run {number}" for number in range(3, 23)]
     assert len(written()) == 2 * run_log.MOST_RUNS
+
+
+@pytest.mark.parametrize(("days", "is_kept"), [(300, True), (400, False)])
+def test_a_run_that_compressed_sessions_is_kept_for_a_year(
+    home: Home, monkeypatch: pytest.MonkeyPatch, days: int, *, is_kept: bool
+) -> None:
+    """Or nobody would know of a session that a resume made plain that it has to rest."""
+    now = time.time()
+    with monkeypatch.context() as patch:
+        patch.setattr("time.time", lambda: now - days * 86_400)
+        journal.begin("tidy").note(done(home), "compress")
+    for _ in range(run_log.MOST_RUNS):
+        journal.begin("run").note(done(home), "rotate")
+    assert (ID in journal.plain_since()) is is_kept
 
 
 def test_lines_of_other_kinds_drop_no_run_and_runs_drop_none_of_them(

@@ -89,9 +89,10 @@ def _headed(path: Path, places: Places) -> Finding | None:
     """Return what is wrong with a live file that begins like a rotated one."""
     if (told := owner.not_own(path, places)) is not None:
         return Finding(names.session_of(path.name), str(path), "copy", told)
-    if (lost := owner.without_archive(path, places)) is not None:
-        return _without_archive(lost)
     where = places.of(path)
+    has_archive = where is not None and place.holds_something(where.archive)
+    if not has_archive and (lost := owner.without_archive(path, places)) is not None:
+        return _without_archive(lost)
     lacking = None if where is None else fleet.rewound_problem(where)
     if where is None or lacking is None:
         return None

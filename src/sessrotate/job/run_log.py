@@ -6,8 +6,8 @@ session that it changed, by which `restore` undoes it.
 Rule: numbers and ids, never the content of a session. Only its owner can read the file, and it
 stays small: the newest lines are kept, up to `MOST_LINES` and `MOST_BYTES`, and of what was changed
 the newest `MOST_RUNS` runs, each whole, and those that compressed sessions within `MOST_SECONDS`:
-so long do these rest that were made plain since. What a line says is not believed: an id is only
-compared with those of sessions that are there.
+by them it is known of a plain session that it was made so. What a line says is not believed: an id
+is only compared with those of sessions that are there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MOST_LINES: Final = 1000
 MOST_BYTES: Final = 1 << 20
 MOST_RUNS: Final = 20
-MOST_SECONDS: Final = 30 * 86_400.0
+MOST_SECONDS: Final = 365 * 86_400.0
 
 _MOST_NUMBER: Final = 1 << 31
 """A run's number from here on is not ours: the next ones would soon be too large to be read."""
