@@ -24,9 +24,7 @@ from support.command_line import Ended, piped
 from support.real_clients.client import ClientError
 from support.real_clients.codex_api import SUMMARY, ResponsesApi
 from support.real_clients.codex_app_server import KINDS, AppServer
-from support.real_clients.codex_client import WINDOW, Codex, install
-from support.real_clients.installing import UnavailableError
-from support.real_clients.required import cannot_test
+from support.real_clients.codex_client import WINDOW, Codex, at_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,12 +76,7 @@ def lived(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, api: ResponsesApi
 ) -> Codex:
     """Return a client with a session of seven turns, two pictures and two compactions."""
-    number: str = request.param
-    try:
-        install(number)
-    except UnavailableError as error:
-        cannot_test(f"NOT TESTED with Codex {number}: {error}")
-    codex = Codex(number, tmp_path_factory.mktemp("codex") / "home", api)
+    codex = at_home(request.param, tmp_path_factory.mktemp("codex") / "home", api)
     drawn = codex.home / "tmp" / "noise.png"
     drawn.write_bytes(picture())
     codex.prompt("one [[run seq 1 5]]", "-i", str(drawn))

@@ -23,9 +23,7 @@ from sessrotate.export import markdown
 from sessrotate.reports import discovery
 from support import reading, sets
 from support.real_clients.codex_api import SUMMARY, ResponsesApi, asked
-from support.real_clients.codex_client import VERSIONS, WINDOW, Codex, install
-from support.real_clients.installing import UnavailableError
-from support.real_clients.required import cannot_test
+from support.real_clients.codex_client import VERSIONS, WINDOW, Codex, at_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,12 +60,7 @@ def api() -> Iterator[ResponsesApi]:
 def talked(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, api: ResponsesApi
 ) -> Codex:
-    number: str = request.param
-    try:
-        install(number)
-    except UnavailableError as error:
-        cannot_test(f"NOT TESTED with Codex {number}: {error}")
-    codex = Codex(number, tmp_path_factory.mktemp("codex") / "home", api)
+    codex = at_home(request.param, tmp_path_factory.mktemp("codex") / "home", api)
     codex.prompt(TALK[0])
     for text in TALK[1:]:
         codex.prompt(text, resume=codex.session)

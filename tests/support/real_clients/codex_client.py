@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from support.real_clients import one_prompt
 from support.real_clients.installing import UnavailableError, installed
+from support.real_clients.required import cannot_test
 
 if TYPE_CHECKING:
     from support.real_clients.codex_api import Body, ResponsesApi
@@ -53,6 +54,15 @@ def install(number: str) -> tuple[str, ...]:
     if not script.is_file() or node is None:
         raise UnavailableError(f"{folder} holds no client that runs on this machine")
     return (node, str(script))
+
+
+def at_home(number: str, home: Path, api: ResponsesApi) -> Codex:
+    """Return a version of the client at home in a folder; end the test if it cannot be had."""
+    try:
+        install(number)
+    except UnavailableError as error:
+        cannot_test(f"NOT TESTED with Codex {number}: {error}")
+    return Codex(number, home, api)
 
 
 class Codex:
