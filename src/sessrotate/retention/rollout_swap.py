@@ -64,10 +64,8 @@ def replace(old: Path, source: Source, was: os.stat_result, draft: fs.Draft, new
     draft.become_like(source.fd)
     draft.take_times(source.fd)
     draft.sync()
-    aside, late = (
-        _draft(old),
-        InUseError(f"{printable(old.name)} was changed meanwhile: try again."),
-    )
+    aside = _draft(old)
+    late = InUseError(f"{printable(old.name)} was changed meanwhile: try again.")
     with unwritten(old):
         answer = in_use.lease_from_writers(source, 0)
         try:

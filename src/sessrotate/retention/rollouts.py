@@ -91,7 +91,7 @@ def is_one(where: Place) -> bool:
 
 def measured(where: Place) -> int:
     """Return how many bytes of the disk a rollout takes, in whatever form."""
-    return disk_use.of(*_forms(where))
+    return disk_use.of(where.live, cold.compressed(where.live))
 
 
 def measured_all() -> int:
@@ -120,12 +120,11 @@ def wanted(after: float, now: float, least: int = WORTH) -> list[Place]:
     """
     found = []
     for path in codex.sessions():
-        where = place_of(path)
         with suppress(OSError):
-            status, is_plain = path.lstat(), path.name == where.live.name
+            status, is_plain = path.lstat(), path == cold.plain(path)
             if is_plain and now - status.st_mtime >= after and status.st_size > least:
-                found.append((not cold.is_archived(path), status.st_size, where.live, where))
-    return [where for *_, where in sorted(found, key=lambda each: each[:3])]
+                found.append((not cold.is_archived(path), status.st_size, path))
+    return [place_of(path) for *_, path in sorted(found)]
 
 
 def doubled() -> list[Place]:
@@ -134,11 +133,8 @@ def doubled() -> list[Place]:
     A resume that is killed right after it has unpacked one leaves them, and no client looks at the
     compressed one again.
     """
-    return [each for each in every() if {*map(os.path.lexists, _forms(each))} == {True}]
-
-
-def _forms(where: Place) -> tuple[Path, Path]:
-    return where.live, cold.compressed(where.live)
+    plain = (path for path in codex.sessions() if path == cold.plain(path))
+    return [place_of(path) for path in plain if os.path.lexists(cold.compressed(path))]
 
 
 def rested(found: Sequence[Place], now: float, plain_since: Mapping[str, float]) -> list[Place]:

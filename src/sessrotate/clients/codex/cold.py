@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from sessrotate import names
 from sessrotate.clients.codex import client as codex
 from sessrotate.clients.common import real
 from sessrotate.errors import printable
@@ -28,7 +29,7 @@ WINDOW: Final = 27
 
 DAY: Final = 86_400.0
 
-_SUFFIX: Final = ".zst"
+_SUFFIX: Final = names.CODEC_SUFFIX["zstd"]
 
 _RECENT: Final = 90 * DAY
 """Seconds back from now in which a client that wrote something may still be there."""
