@@ -231,7 +231,7 @@ def test_a_compressed_form_beside_the_plain_one_goes_and_the_plain_one_stays(cod
     path = codex.begin(OVER, 1, days=0)
     other = cold.compressed(path)
     other.write_bytes(packed(OVER[:-500]))
-    assert f"{other.name} is beside the plain file" in called("doctor").out
+    assert f"{other.name} is a second file" in called("doctor").out
     ended = called("tidy", "--yes")
     assert "Recovered 1 session." in ended.out
     assert codex.names() == [path.name]

@@ -313,6 +313,69 @@ def test_nothing_is_done_while_a_client_holds_its_lock(
         assert not cold.writer_locks(codex.path())[1].exists()
 
 
+def test_what_a_client_writes_that_waited_until_a_kill_comes_back() -> None:
+    """A client before 0.147 opens the file, waits for the lease, and gets it as the process dies.
+
+    What it has open then may have no name by which clients look for it.
+    """
+
+    @contextmanager
+    def waited_for() -> Iterator[tuple[Codex, int]]:
+        with begun(compress) as codex:
+            fd = os.open(codex.path(), os.O_RDONLY)
+            try:
+                yield codex, fd
+            finally:
+                os.close(fd)
+
+    asides = 0
+    for codex, fd in killed(waited_for, lambda found: compress(found[0])):
+        status = os.fstat(fd)
+        if not status.st_nlink:  # proved before: nobody waits
+            continue
+        asides += not codex.path().exists()
+        appended(Path(f"/proc/self/fd/{fd}"))
+        Codex.age(cold.form(codex.path()), 40)
+        settle(codex)
+        assert codex.taken() == DATA + LATE
+        assert codex.names() == [codex.path().name]
+    assert asides
+
+
+def test_of_a_form_that_a_kill_left_aside_nothing_goes_that_the_plain_one_lacks(
+    codex: Codex,
+) -> None:
+    path = codex.begin(DATA)
+    aside = path.with_name(f".{path.name}")
+    aside.write_bytes(DATA + LATE)
+    before = Image.taken(codex.day)
+    for deed in (compress, decompress):
+        with pytest.raises(RefusedError, match="compare the two"):
+            deed(codex)
+        assert Image.taken(codex.day) == before
+    aside.write_bytes(DATA[:-20])
+    assert rollouts.doubled() == [codex.where()]
+    assert rollouts.drop_second(codex.where()) == len(DATA) - 20
+    assert codex.names() == [path.name]
+    assert codex.taken() == DATA
+
+
+@DEEDS
+def test_nothing_is_done_where_the_clients_locks_cannot_be_held(
+    deed: Callable[[Codex], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with begun(deed) as codex:
+        before = Image.taken(codex.day)
+
+        def refused(_fd: int, _how: int) -> None:
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+        monkeypatch.setattr("fcntl.flock", refused)
+        with pytest.raises(StorageError, match="No locks"):
+            deed(codex)
+        assert Image.taken(codex.day) == before
+
+
 # ── both forms, and what is refused ──────────────────────────────────────────────────────────
 
 

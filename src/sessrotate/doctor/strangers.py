@@ -16,7 +16,6 @@ from sessrotate import clients, find, names
 from sessrotate.archive import owner, place
 from sessrotate.clients.claude import agents
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.codex import client as codex
 from sessrotate.clients.codex import cold
 from sessrotate.clients.common import is_file, is_folder, listed
 from sessrotate.errors import DamagedError, printable
@@ -151,14 +150,12 @@ def beside_rollouts(now: float) -> Iterator[tuple[Path, str]]:
             "day ago or earlier, and nothing goes on with it: `sessrotate tidy` removes it."
         )
         yield path, told
-    for path in codex.sessions():
-        other = cold.compressed(path)
-        if other != path and os.path.lexists(other):
-            told = (
-                f"{printable(str(other))} is beside the plain file of its session, which is the "
-                "one that Codex takes: `sessrotate tidy` removes it if the plain one has all of it."
-            )
-            yield other, told
+    for path in cold.seconds():
+        told = (
+            f"{printable(str(path))} is a second file of its session, beside the one that Codex "
+            "takes: `sessrotate tidy` keeps the one that has all of it."
+        )
+        yield path, told
 
 
 def no_session(path: Path) -> tuple[str, str] | None:

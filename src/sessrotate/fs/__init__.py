@@ -283,8 +283,8 @@ def held(path: Path, *, is_clients: bool = False) -> Iterator[None]:
     """Hold a file for this process alone until the block ends; BlockingIOError if another does.
 
     The system lets go of it when the process dies. Where there is no `flock` (Windows), nothing
-    is held. One that `is_clients` is made where it is missing, as the client makes it, and its name
-    may be a link.
+    is held. One that `is_clients` is made where it is missing, as the client makes it, its name may
+    be a link, and where it cannot be locked, OSError is raised: the client relies on it.
     """
     # For writing, because network file systems lock only what is open for writing.
     how = os.O_CREAT if is_clients else NO_LINK
@@ -294,7 +294,7 @@ def held(path: Path, *, is_clients: bool = False) -> Iterator[None]:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                if error.errno not in _NO_LOCK:
+                if is_clients or error.errno not in _NO_LOCK:
                     raise
         yield
     finally:

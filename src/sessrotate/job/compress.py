@@ -84,7 +84,7 @@ def deed(job: Job) -> Iterator[Outcome]:
 def leftovers(job: Job) -> Iterator[Outcome]:
     """Remove what killed clients, and killed runs, left beside rollouts; yield what became of each.
 
-    That is what was begun a day ago or earlier, and a compressed form beside the plain one.
+    That is what was begun a day ago or earlier, and what is there besides the file of a session.
     """
     left = (Place(path.parent, "", path.name, path) for path in cold.left_behind(job.now))
     found = (*left, *rollouts.doubled())
@@ -95,13 +95,16 @@ def leftovers(job: Job) -> Iterator[Outcome]:
 def _removed(job: Job, where: Place) -> Outcome:
     is_second = rollouts.is_one(where)
     path = cold.compressed(where.live) if is_second else where.live
-    disk = disk_use.of(path)
+    result: Result
     if job.dry_run:
+        result, gained = "planned", disk_use.of(path)
         freed = path.stat().st_size if os.path.lexists(path) else 0
     else:
+        measured = partial(rollouts.measured, where) if is_second else partial(disk_use.of, path)
+        result, before = "done", measured()
         freed = rollouts.drop_second(where) if is_second else rollouts.remove_left(path)
-    if not freed:  # its client was faster
+        gained = before - measured()
+    if not freed:  # its client was faster, or all of it has its name again
         return Outcome(where, "nothing to do")
-    result: Result = "planned" if job.dry_run else "done"
     said = "left by a resume of Codex, or a run, that was killed"
-    return Outcome(where, result, freed, gained=disk, detail=said, disk=disk)
+    return Outcome(where, result, freed, gained=gained, detail=said, disk=gained)

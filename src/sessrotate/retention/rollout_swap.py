@@ -30,13 +30,20 @@ _PATIENCE: Final = 1.0
 """Seconds to wait for a lock that a client holds for a moment."""
 
 
-def forget_drafts(*forms: Path) -> None:
-    """Remove what a crash left of one form's draft or of the other's old name.
+def settle(path: Path) -> bool:
+    """Remove what a crash left of a form's draft, and give the form its name back if it is aside.
 
-    A whole form is there, or nobody would come here, and nobody else has such names under the lock.
+    Returns False if that name is taken. Nobody else has such names under the maintenance lock.
     """
-    for path in forms:
-        fs.remove_files(path.parent, [_draft(path).name])
+    fs.remove_files(path.parent, [_draft(path).name])
+    aside = cold.aside(path)
+    if os.path.lexists(aside):
+        with unwritten(path):  # or a resume that unpacks the other form would replace this one
+            try:
+                fs.put(aside, path)
+            except FileExistsError:
+                return False
+    return True
 
 
 @contextmanager
@@ -64,7 +71,7 @@ def replace(old: Path, source: Source, was: os.stat_result, draft: fs.Draft, new
     draft.become_like(source.fd)
     draft.take_times(source.fd)
     draft.sync()
-    aside = _draft(old)
+    aside = cold.aside(old)
     late = InUseError(f"{printable(old.name)} was changed meanwhile: try again.")
     with unwritten(old):
         answer = in_use.lease_from_writers(source, 0)

@@ -10,8 +10,9 @@ throughout; a writer's lock, and a lease where there are any, only while names c
 2. it gets its name, if the old one is still as it was read. Now both are there with one content;
 3. the old form is moved out of its name, so that nobody else's file goes, and then removed.
 
-A crash leaves a draft, both forms, or the old one under a draft's name. The next run makes drafts
-anew, and of both forms removes the compressed one, if the plain one has all of it.
+A crash leaves a draft, both forms, or the new one and the old one out of its name. The next command
+makes drafts anew, gives the old form its name back, and of both forms removes the compressed one,
+if the plain one has all of it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from io import FileIO
 from typing import TYPE_CHECKING, Final
@@ -91,7 +92,8 @@ def is_one(where: Place) -> bool:
 
 def measured(where: Place) -> int:
     """Return how many bytes of the disk a rollout takes, in whatever form."""
-    return disk_use.of(where.live, cold.compressed(where.live))
+    forms = where.live, cold.compressed(where.live)
+    return disk_use.of(*forms, *map(cold.aside, forms))
 
 
 def measured_all() -> int:
@@ -128,13 +130,8 @@ def wanted(after: float, now: float, least: int = WORTH) -> list[Place]:
 
 
 def doubled() -> list[Place]:
-    """Return the rollouts that are there in both forms.
-
-    A resume that is killed right after it has unpacked one leaves them, and no client looks at the
-    compressed one again.
-    """
-    plain = (path for path in codex.sessions() if path == cold.plain(path))
-    return [place_of(path) for path in plain if os.path.lexists(cold.compressed(path))]
+    """Return the rollouts of which there is more than the file that their client takes."""
+    return list(dict.fromkeys(map(place_of, cold.seconds())))
 
 
 def rested(found: Sequence[Place], now: float, plain_since: Mapping[str, float]) -> list[Place]:
@@ -164,10 +161,12 @@ def compress(
     meanwhile; RefusedError if it cannot be replaced safely; StorageError as the system reports.
     """
     new = cold.compressed(where.live)
-    with storage(_DOING), rollout_swap.maintained(), Source.itself(where.live) as source:
-        rollout_swap.forget_drafts(where.live, new)
+    with ExitStack() as stack:
+        stack.enter_context(storage(_DOING))
+        stack.enter_context(rollout_swap.maintained())
+        dropped = _as_one(where)
+        source = stack.enter_context(Source.itself(where.live))
         was = check(source)
-        dropped = _without_second(where, source)
         with rollout_swap.drafted(new) as draft:
             need = partial(_need, draft)
             with room.told("compress the session", where.config, need), storage(_DOING):
@@ -193,13 +192,14 @@ def decompress(where: Place, progress: Callable[[int], None] = lambda _done: Non
     Raises as `compress` does; DamagedError if it cannot be decompressed, or was changed.
     """
     old = cold.compressed(where.live)
-    with storage("restore the session"), rollout_swap.maintained(), Source.itself(old) as source:
-        rollout_swap.forget_drafts(where.live, old)
-        was = check(source)
+    with ExitStack() as stack:
+        stack.enter_context(storage("restore the session"))
+        stack.enter_context(rollout_swap.maintained())
+        _as_one(where)
         if os.path.lexists(where.live):
-            with Source.itself(where.live) as plain:
-                _without_second(where, plain)
             return where.live.stat().st_size
+        source = stack.enter_context(Source.itself(old))
+        was = check(source)
         with rollout_swap.drafted(where.live) as draft:
             found = Fingerprint()
             for piece in _unpacked(source.fd):
@@ -231,13 +231,13 @@ def way_back(where: Place) -> WayBack:
 
 
 def drop_second(where: Place) -> int:
-    """Remove the compressed form of a rollout that is there in both; return how many bytes it has.
+    """Remove what is there besides the plain file of a rollout; return how many bytes that was.
 
     0 if its client, which unpacks it just now, was faster. Raises RefusedError unless the plain one
     has all of it.
     """
-    with storage(_DOING), rollout_swap.maintained(), Source.itself(where.live) as source:
-        return _without_second(where, source)
+    with storage(_DOING), rollout_swap.maintained():
+        return _as_one(where)
 
 
 def remove_left(path: Path) -> int:
@@ -272,21 +272,32 @@ def check(source: Source) -> os.stat_result:
     return status
 
 
-def _without_second(where: Place, plain: Source) -> int:
-    """Remove the compressed form of a rollout that is there beside the plain one; return its bytes.
+def _as_one(where: Place) -> int:
+    """Leave one file of a rollout, if a crash has left more; return how many bytes went.
 
-    Raises RefusedError unless the plain one, which the client takes, has all of it.
+    Raises RefusedError unless the plain one, which its client takes, has all of the other.
     """
-    path, size, at = cold.compressed(where.live), 0, 0
+    forms = where.live, cold.compressed(where.live)
+    others = [cold.aside(form) for form in forms if not rollout_swap.settle(form)]
+    if not os.path.lexists(where.live):
+        return 0
+    with Source.itself(where.live) as plain:
+        return sum(_without(plain, other) for other in (*others, forms[1]))
+
+
+def _without(plain: Source, path: Path) -> int:
+    """Remove another file of a rollout, if there is one; return its bytes."""
+    size, at = 0, 0
     with suppress(WrongUsageError), Source.itself(path) as source:  # or there is none
-        for piece in _unpacked(source.fd):
+        whole = source.pieces(Span(0, source.size()))
+        for piece in whole if path.suffix == ".jsonl" else _unpacked(source.fd):
             if at + len(piece) > plain.size() or plain.read_at(at, len(piece)) != piece:
                 raise RefusedError(
                     f"{printable(str(path))} has more than, or something else than, the plain file "
                     "beside it, which its client takes: compare the two, and move one away."
                 )
             at += len(piece)
-        with rollout_swap.unwritten(path):  # a resume that has just unpacked it removes it, too
+        with rollout_swap.unwritten(plain.path):  # a resume that has just unpacked it removes it
             size = source.size()
             fs.remove_files(path.parent, [path.name])
     return size

@@ -60,6 +60,9 @@ _LEFT: Final = re.compile(
 )
 """What a kill leaves beside rollouts: our own drafts, and the client's (0.171; before 0.155)."""
 
+_ASIDE: Final = re.compile(r"\.rollout-.+\.jsonl(?:\.zst)?")
+"""The names that `aside` gives."""
+
 
 class Writer(Struct, frozen=True, order=True):
     """A client that wrote rollouts: what it calls itself, and its version as it says it."""
@@ -148,8 +151,8 @@ def is_archived(path: Path) -> bool:
 
 
 def plain(path: Path) -> Path:
-    """Return the name of a rollout's plain form, whichever form `path` names."""
-    return path.with_suffix("") if path.suffix == _SUFFIX else path
+    """Return the name of a rollout's plain form, whichever form `path` names, aside or not."""
+    return path.with_name(path.name.removeprefix(".").removesuffix(_SUFFIX))
 
 
 def compressed(path: Path) -> Path:
@@ -162,6 +165,27 @@ def form(path: Path) -> Path:
     """Return the form of a rollout that its client takes: the plain one, if that is there."""
     found = plain(path)
     return found if os.path.lexists(found) else compressed(path)
+
+
+def aside(path: Path) -> Path:
+    """Return the name that a form of a rollout has while the other takes its place.
+
+    No client takes it, and no draft has it: whoever had found the old name may still write to it.
+    """
+    return path.with_name(f".{path.name}")
+
+
+def seconds() -> Iterator[Path]:
+    """Yield what is there of sessions besides the file that their client takes.
+
+    A resume that is killed right after it has unpacked a rollout leaves the compressed form, and no
+    client looks at that again; a kill of ours can leave a form under the name that `aside` gives.
+    """
+    yield from codex.files_named(_ASIDE)
+    for path in codex.sessions():
+        other = compressed(path)
+        if other != path and os.path.lexists(other):
+            yield other
 
 
 def left_behind(now: float) -> Iterator[Path]:
