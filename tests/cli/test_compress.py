@@ -15,6 +15,7 @@ import pytest
 
 from sessrotate import automation, fs
 from sessrotate.clients.codex import cold
+from sessrotate.render.common import size
 from sessrotate.system import user_folders, zstd
 from support.command_line import called, write
 from support.homes import on_disk
@@ -294,6 +295,11 @@ def test_one_that_the_client_compressed_is_counted_and_read(codex: Codex) -> Non
     path = codex.begin(packed(OVER), 1)
     path.rename(f"{path}.zst")
     assert "of it compressed" in called("list").out
+    taken = size(len(packed(OVER)))
+    assert f"compressed to {taken}, 2026" in called("report", codex.where(1).session).out
+    heading = called("report", "--all").out.splitlines()[0]
+    assert heading.startswith(f"1 session: {size(len(OVER))} in ")
+    assert heading.endswith(" on disk")
     assert called("stitch", codex.where(1).session).out.encode() == OVER
     assert unpacked(cold.compressed(path).read_bytes()) == OVER
 

@@ -99,6 +99,7 @@ def machine(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     due = f", {size(report.trash_bytes)} of it until a grace time is over"
     trash = due if report.trash_bytes else ""
     is_elsewhere = report.archived_bytes or report.trash_bytes or report.side_bytes
+    is_elsewhere = is_elsewhere or any(each.compressed_bytes for each in report.sessions)
     disk = f"; {size(report.disk_bytes)} on disk" if is_elsewhere else ""
     whole = f"{size(report.bytes)} in {count(report.lines, 'line')}"
     beside = f", {size(report.side_bytes)} beside" if report.side_bytes else ""
@@ -120,6 +121,8 @@ def _heading(report: SessionReport) -> str:
     ]
     if report.archived_bytes:
         parts.append(f"{size(report.archived_bytes)} archived")
+    if report.compressed_bytes:
+        parts.append(f"compressed to {size(report.compressed_bytes)}")
     first, last = report.first_timestamp, report.last_timestamp
     if first is not None:
         days = (safe_text.line(common.time(time or "")[:10]) for time in (first, last))

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from sessrotate import names
+
 if TYPE_CHECKING:
     from sessrotate.clients.kinds import Kind
     from sessrotate.model import Boundary
@@ -137,6 +139,12 @@ class SessionReport(Struct, frozen=True):
     def lines(self) -> int:
         """Lines of all segments that are present."""
         return sum(segment.lines or 0 for segment in self.segments if segment.state != "absent")
+
+    @property
+    def compressed_bytes(self) -> int:
+        """Bytes of the live file, if its client keeps the session compressed (Codex), else 0."""
+        is_so = self.path.endswith(names.CODEC_SUFFIX["zstd"])
+        return self.live_bytes or 0 if is_so else 0
 
     @property
     def archived_bytes(self) -> int:
