@@ -108,6 +108,22 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def test_every_option_that_the_changelog_and_the_guide_name_is_there() -> None:
+    guide = ROOT / "docs" / "guide"
+    known = set(_OPTION.findall((guide / "cli.md").read_text()))
+    for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(guide.glob("*.md"))):
+        named = {
+            option
+            for code in re.findall(r"`([^`\n]+)`", page.read_text())
+            if code.startswith(("sessrotate ", "--"))
+            for option in _OPTION.findall(code)
+        }
+        assert named <= known, page.name
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_to_a_file_and_to_a_heading_in_it(page: Path) -> None:
     for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", page.read_text()):

@@ -187,17 +187,14 @@ def test_what_decides_says_that_it_is_pure(name: str) -> None:
 def test_a_module_opens_with_what_it_promises(name: str) -> None:
     said = ast.get_docstring(tree_of(name)) or ""
     assert said
-    assert "Rule:" in said or name.startswith("cli")
-    assert len(MODULES[name].read_text().splitlines()) <= 350
+    assert len(MODULES[name].read_text().splitlines()) <= 500
 
 
 @pytest.mark.parametrize("package", [name for name in PACKAGES if (SOURCE / name).is_dir()])
-def test_a_package_opens_with_what_enters_what_leaves_and_what_it_imports(package: str) -> None:
+def test_a_package_opens_with_what_it_promises_and_what_it_imports(package: str) -> None:
     said = " ".join((ast.get_docstring(tree_of(package)) or "").split())
     assert "Promise:" in said
     assert "May import" in said
-    for word in ("fs", "nothing") if package == "fs" else ("In come", "out come"):
-        assert word in said
 
 
 # ── which system this is ─────────────────────────────────────────────────────────────────────
