@@ -138,7 +138,7 @@ def test_what_it_would_gain_is_in_the_list_and_remembered_for_the_status(
 ) -> None:
     codex.begin(OVER, 1)
     assert "To gain    about 3.0 MiB from 1 session" in called().out
-    monkeypatch.setattr("sessrotate.retention.rollout_sizes._made", lambda *_: 0)
+    monkeypatch.setattr("sessrotate.retention.sizes._Sampler._made", lambda *_: 0)
     assert "To gain    about 3.0 MiB from 1 session" in called().out
     monkeypatch.undo()
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from sessrotate.clients.codex import cold
 from sessrotate.clients.codex.preview import unpacked as unpacked_head
 from sessrotate.errors import InUseError, RefusedError, SessrotateError, StorageError
-from sessrotate.retention import rollout_sizes, rollouts
+from sessrotate.retention import rollouts, sizes
 from support.crash.changes import Before, Faults, killed
 from support.crash.disk import Image
 from support.crash.simulator import Disk, Recorder
@@ -535,18 +535,13 @@ def test_what_a_kill_left_goes_after_a_day_unless_somebody_has_it_open(
 # ── about how much ───────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("most", [1 << 40, 5 << 20], ids=["all", "a sample"])
-def test_the_estimate_is_within_a_fifth(
-    codex: Codex, monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
-    monkeypatch.setattr(rollout_sizes, "_MOST", most)
-    monkeypatch.setattr(rollout_sizes, "_FILLED", min(most, 1 << 20))
-    monkeypatch.setattr(rollout_sizes, "_SAMPLE", min(most, 3 << 20))
+@pytest.mark.parametrize("window", [cold.WINDOW, 20], ids=["all", "a sample"])
+def test_the_estimate_is_within_a_fifth(codex: Codex, window: int) -> None:
     files = {}
     for number in range(6):
         path = codex.begin(rollout(size=60_000, compactions=20 * (number + 1)), number)
         files[path] = path.stat().st_size
-    told = sum(files.values()) - sum(rollout_sizes.compressed(files).values())
+    told = sum(files.values()) - sum(sizes.compressed(files, window).values())
     gained = sum(rollouts.compress(codex.where(number)) for number in range(6))
     assert abs(told - gained) <= gained / 5
     assert all(taken(path) for path in files)

@@ -7,6 +7,7 @@ with before anything new begins.
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -133,8 +134,8 @@ def plan_session(
         if found.live is None or (planned.live is None and not together):
             return Rotated(planned, recovery)
         before = gain.measured(where) - gain.put_aside(planned, where)
-        after = before - gained - gain.expected(planned, found.live)
-        need = gain.needed(planned, found.live)
+        after = before - gained - gain.expected(planned, found)
+        need = gain.needed(planned, found)
         need = replace(need, size=together + need.size)
         need = max(need, finishing.need, key=lambda each: each.size)
     disk = DiskUse(before, after, is_estimated=True)
@@ -191,13 +192,13 @@ def rotate_session(
             before -= gain.put_aside(planned, where)
             try:
                 rotate.check(planned, where, wait, live=live)
-                # Without a limit, no samples are read.
                 wanted = 0 if together else least
-                if wanted and _is_too_little(planned, gain.expected(planned, found.live), wanted):
+                if _is_too_little(planned, gain.expected(planned, found), wanted):
                     return Rotated(planned, recovered, gains_too_little=True)
+                need = partial(gain.needed, planned, found)
                 with (
                     _aside(where, planned),
-                    room.told("rotate the session", where.archive, lambda: _needed(planned, found)),
+                    room.told("rotate the session", where.archive, need),
                     progress("Checking", planned.end) as checking,
                 ):
                     seconds = rotate.execute(planned, found, wait, checking, live=live)
@@ -266,13 +267,6 @@ def finish_interrupted(places: Iterable[Place], wait: float, progress: Progress)
                 is_left = bool(recover.plan(found).sentence)
             if is_left:
                 recover_session(where, wait, progress)
-
-
-def _needed(planned: RotationPlan, found: State) -> Need:
-    """Return about what has to be free for a rotation."""
-    if found.live is None:
-        return Need(planned.bytes_after, "the new live file")
-    return gain.needed(planned, found.live)
 
 
 def _check_wanted(where: Place, *, by_itself: bool) -> None:

@@ -20,7 +20,7 @@ from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.outcome import Outcome, each
 from sessrotate.in_place.room import Need
 from sessrotate.job import journal
-from sessrotate.retention import rollout_sizes, rollouts
+from sessrotate.retention import rollouts, sizes
 from sessrotate.system import disk_use
 from sessrotate.system.source import Source
 
@@ -50,11 +50,11 @@ def deed(job: Job) -> Iterator[Outcome]:
     wanted = [(where, 0) for where in found]
 
     def planned(asked: Wanted) -> Iterator[Outcome]:
-        sizes = {where.live: rollouts.measured(where) for where, _ in asked}
-        made = rollout_sizes.compressed(sizes)
+        disk = {where.live: rollouts.measured(where) for where, _ in asked}
+        made = sizes.compressed(disk, cold.WINDOW)
 
         def would(where: Place) -> Outcome:
-            before, after = sizes[where.live], made[where.live]
+            before, after = disk[where.live], made[where.live]
             with Source.itself(where.live) as source:
                 if before - after < max(least, before // 10, 1):
                     return Outcome(where, "nothing to do")

@@ -36,7 +36,7 @@ def planned(
     plan = rotate.prepare(found, progress, heal=False, proves=False)  # no healing frees
     if plan.refusals or plan.live is None:
         return plan, found.live, Forecast()
-    gained, need = max(0, gain.expected(plan, found.live)), gain.needed(plan, found.live)
+    gained, need = max(0, gain.expected(plan, found)), gain.needed(plan, found)
     return plan, found.live, Forecast(gained=gained, need=need)
 
 
@@ -44,7 +44,7 @@ def to_tidy(found: State) -> int:
     """Return about how many bytes of the disk `tidy` gains besides rotating a session.
 
     That is by finishing a rotation that was interrupted, and by compressing what a full disk left
-    plain of a session that was put away. Reads samples of it; what cannot be read gains nothing.
+    plain of a session that was put away. What cannot be read gains nothing.
     """
     gains = gain.of_finishing(found).gained
     if found.is_archived:

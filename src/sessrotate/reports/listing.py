@@ -121,10 +121,11 @@ def _packed(found: Iterable[SessionInfo]) -> dict[Path, int]:
     plain = {each.path: each for each in found if each.client == "codex"}
     if not plain:
         return {}
-    from sessrotate.retention import rollout_sizes  # noqa: PLC0415 - as below
+    from sessrotate.clients.codex import cold  # noqa: PLC0415 - as below
+    from sessrotate.retention import sizes  # noqa: PLC0415 - as below
 
-    sizes = {path: each.bytes for path, each in plain.items() if not each.is_compressed}
-    made = rollout_sizes.compressed(sizes)
+    files = {path: each.bytes for path, each in plain.items() if not each.is_compressed}
+    made = sizes.compressed(files, cold.WINDOW)
     return {path: max(0, plain[path].disk_bytes - size) for path, size in made.items()}
 
 

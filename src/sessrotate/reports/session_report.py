@@ -1,7 +1,7 @@
 """A session → its report: how large it is, what of, and what a rotation would free.
 
 Rule: only reads. Without kinds, that is the live file, the manifest, and samples of what is
-archived and plain. With kinds, everything is read, and a damaged segment is reported and not
+put away and plain. With kinds, everything is read, and a damaged segment is reported and not
 counted.
 """
 

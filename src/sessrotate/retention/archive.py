@@ -34,7 +34,7 @@ from sessrotate.errors import (
 from sessrotate.in_place import gain, operations, recover, room, second_names
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.obstacles import disk, disk_of, elsewhere, obstacles
-from sessrotate.retention import archive_files, left_plain, transaction
+from sessrotate.retention import archive_files, left_plain, sizes, transaction
 from sessrotate.retention.unarchive import bring_back, listing
 from sessrotate.segments import segment_set
 from sessrotate.system import disk_use, in_use, lease
@@ -139,7 +139,7 @@ def expected(where: Place, near: Near | None = None) -> Forecast:
             for path, size in files.items()
             if path == where.live or size >= archive_files.LEAST
         }
-        after = files | left_plain.compressed(wanted)
+        after = files | sizes.compressed(wanted)
         gained = disk_use.of(*paths) - sum(map(gain.blocks, after.values()))
         # The live file comes first.
         first = sorted(wanted, key=lambda path: path != where.live)

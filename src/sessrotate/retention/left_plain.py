@@ -14,26 +14,16 @@ from sessrotate.errors import SessrotateError
 from sessrotate.in_place import gain
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.room import Need
-from sessrotate.model import Span
-from sessrotate.retention import archive_files
-from sessrotate.system.source import Source
+from sessrotate.retention import archive_files, sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Iterable
 
     from sessrotate.archive.place import Place
     from sessrotate.archive.record import PutAway
 
 NEW: Final = 3
 """Blocks of what is new with an archived session: its folders, and the note in one of them."""
-
-
-_SAMPLED: Final = 8
-"""Files of a session that are sampled at most, the largest."""
-
-_LARGE: Final = 1024 * 1024
-"""Bytes of a file from which on it may be one of them; one always is."""
 
 
 def of(where: Place) -> Forecast:
@@ -57,32 +47,14 @@ def rest(where: Place) -> Forecast:
         return Forecast()
     top = archive_files.folder(where)
     files = {top / file: size for file, size in _left(where, note).items()}
-    after = compressed(files)
+    after = sizes.compressed(files)
     gained = sum(files.values()) - sum(after.values())
     return Forecast(gained=gained, need=need((size, after[path]) for path, size in files.items()))
 
 
-def compressed(files: Mapping[Path, int]) -> dict[Path, int]:
-    """Return about how many bytes each file has compressed, given those that it has.
-
-    The largest are sampled, and the others shrink like those together.
-    """
-    largest = sorted(files, key=lambda path: -files[path])[:_SAMPLED]
-    sampled = {}
-    for number, path in enumerate(largest):
-        if number and files[path] < _LARGE:
-            break
-        sampled[path] = files[path]  # one that cannot be read stays as it is
-        with suppress(SessrotateError, OSError), Source.itself(path) as source:
-            made = gain.estimated(source, [Span(0, source.size())])
-            sampled[path] = min(files[path], made)
-    share = sum(sampled.values()) / max(1, sum(files[path] for path in sampled))
-    return {path: sampled.get(path, round(share * size)) for path, size in files.items()}
-
-
-def need(sizes: Iterable[tuple[int, int]]) -> Need:
+def need(each: Iterable[tuple[int, int]]) -> Need:
     """Return what has to be free to compress files one after the other: bytes before, and after."""
-    most = gain.peak((gain.blocks(after), gain.blocks(before)) for before, after in sizes)
+    most = gain.peak((gain.blocks(after), gain.blocks(before)) for before, after in each)
     return Need(most + NEW * gain.BLOCK, "the compressed session")
 
 

@@ -1,0 +1,90 @@
+"""About how small files become, told from samples: what a plan says before it is carried out.
+
+Rule: a sample is compressed with the window of the real thing, because what a rollout has twice
+stands far apart: each compaction writes all pictures again. Of a file that is larger than two
+samples, the beginning and the end are taken: what fills the window, and how what follows shrinks.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from sessrotate.errors import SessrotateError
+from sessrotate.model import Span
+from sessrotate.system import zstd
+from sessrotate.system.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+_FAR: Final = 24
+"""Log 2 of how far apart pictures and files stand twice that the usual window finds again."""
+
+
+def compressed(files: Mapping[Path, int], window: int = 0) -> dict[Path, int]:
+    """Return about how many bytes each of these files has compressed, given those that it has.
+
+    `window` is log 2 of the window, 0 for the usual one. The largest are sampled for half of the
+    time, and an even choice of the others; those that are not sampled shrink like these. What
+    cannot be read stays as large as it is.
+    """
+    sampler = _Sampler(window, 1 << (window or _FAR))
+    half = 3 * sampler.filled  # of 128 MiB: some seconds
+    ordered = sorted(files, key=lambda path: (-files[path], path))
+    sampled: dict[Path, int] = {}
+    left = sampler.sampled(ordered, files, half, sampled)
+    many = sum(min(files[path], 2 * sampler.sample) for path in left)
+    step = max(1, -(-many // half))
+    few: dict[Path, int] = {}
+    sampler.sampled(left[::step], files, half + 2 * sampler.sample, few)
+    like = few or sampled
+    share = sum(like.values()) / max(1, sum(files[path] for path in like))
+    return {path: round(share * files[path]) for path in left} | sampled | few
+
+
+class _Sampler(Struct, frozen=True):
+    """How samples are taken: with which window, and how many bytes fill it."""
+
+    window: int
+    filled: int
+
+    @property
+    def sample(self) -> int:
+        """Bytes at the beginning, and at the end, of a file that are compressed of it."""
+        return self.filled * 3 // 2
+
+    def sampled(
+        self, paths: Iterable[Path], files: Mapping[Path, int], budget: int, into: dict[Path, int]
+    ) -> list[Path]:
+        """Sample files until so many bytes are read; return those that are left."""
+        left = []
+        for path in paths:
+            budget -= min(files[path], 2 * self.sample)
+            if budget < 0 and into:
+                left.append(path)
+                continue
+            into[path] = files[path]
+            with suppress(SessrotateError, OSError), Source.itself(path) as source:
+                into[path] = min(files[path], self._made(source, source.size()))
+        return left
+
+    def _made(self, source: Source, size: int) -> int:
+        if size <= 2 * self.sample:
+            return sum(self._of(source, 0, size))
+        begin = self._of(source, 0, self.sample)
+        end = self._of(source, size - self.sample, size)
+        rate = (begin[1] + end[1]) / (self.sample - self.filled) / 2
+        return begin[0] + round(rate * (size - self.filled))
+
+    def _of(self, source: Source, start: int, end: int) -> tuple[int, int]:
+        """Return how many bytes a part has compressed: what fills the window, and what follows."""
+        frame = zstd.compressor(end - start, window=self.window)
+        filled = min(end, start + self.filled)
+        begin = sum(len(frame.compress(piece)) for piece in source.pieces(Span(start, filled)))
+        begin += len(frame.flush(frame.FLUSH_BLOCK))
+        rest = sum(len(frame.compress(piece)) for piece in source.pieces(Span(filled, end)))
+        return begin, rest + len(frame.flush())
