@@ -333,7 +333,7 @@ def test_what_is_said_besides_is_true_of_rollouts(codex: Codex) -> None:
     called("tidy", "--yes")
     assert "on disk for that, with the trash: 0 B" in called("doctor").out
     called("restore", "--last-run", "--yes")
-    assert "of 1 session that stay plain by themselves" in called("tidy", "--dry-run").out
+    assert "of 1 session that are plain" in called("tidy", "--dry-run").out
 
 
 def test_what_cannot_be_replaced_is_not_promised(codex: Codex) -> None:
@@ -357,3 +357,18 @@ def test_the_free_space_is_that_of_the_disk_that_codex_is_on(
     )
     assert "50.0 MiB are free" in called("tidy", "--dry-run").out
     assert "Free space: 50.0 MiB before, 50.0 MiB now." in called("tidy", "--yes").out
+
+
+@pytest.mark.parametrize("data", [packed(OVER)[:6] + b"garbage", bytes(4000)], ids=["cut", "zeros"])
+def test_one_that_is_damaged_is_named_by_whoever_reads_it_and_by_doctor(
+    codex: Codex, data: bytes
+) -> None:
+    path = codex.begin(data, 1)
+    path = path.rename(f"{path}.zst")
+    for words in (("read",), ("stitch",), ("restore", "--yes")):
+        ended = called(*words, codex.where(1).session)
+        assert ended.code == 74
+        assert f"{path.name} cannot be read: its compressed data" in ended.err
+    ended = called("doctor")
+    assert ended.code == 1
+    assert f"{path.name} cannot be decompressed" in ended.out

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from sessrotate.clients.codex import cold
 from sessrotate.clients.codex.preview import unpacked as unpacked_head
+from sessrotate.doctor.strangers import beside_rollouts
 from sessrotate.errors import InUseError, RefusedError, SessrotateError, StorageError
 from sessrotate.retention import rollouts, sizes
 from support.crash.changes import Before, Faults, killed
@@ -342,6 +343,37 @@ def test_what_a_client_writes_that_waited_until_a_kill_comes_back() -> None:
     assert asides
 
 
+def test_a_form_that_a_kill_left_aside_does_not_come_back_over_what_came_later(
+    codex: Codex,
+) -> None:
+    path = codex.begin(packed(DATA + LATE))
+    path.rename(f"{path}.zst")
+    aside = path.with_name(f".{path.name}")
+    aside.write_bytes(DATA)
+    assert rollouts.leave_one(codex.where()) == len(DATA)
+    assert codex.taken() == DATA + LATE
+    assert codex.names() == [f"{path.name}.zst"]
+
+
+def test_a_form_that_a_kill_left_aside_does_not_bring_a_deleted_session_back(codex: Codex) -> None:
+    path = codex.begin(DATA)
+    aside = path.rename(path.with_name(f".{path.name}"))
+    assert rollouts.doubled() == []
+    assert rollouts.leave_one(codex.where()) == 0
+    assert codex.names() == [aside.name]
+    assert next(iter(beside_rollouts(time.time())))[0] == aside
+
+
+def test_a_form_that_a_kill_left_aside_stays_while_somebody_writes_to_it(codex: Codex) -> None:
+    path = codex.begin(packed(DATA))
+    path.rename(f"{path}.zst")
+    aside = path.with_name(f".{path.name}")
+    aside.write_bytes(DATA)
+    with aside.open("ab"), pytest.raises(InUseError, match="in use"):
+        rollouts.leave_one(codex.where())
+    assert aside.read_bytes() == DATA
+
+
 def test_of_a_form_that_a_kill_left_aside_nothing_goes_that_the_plain_one_lacks(
     codex: Codex,
 ) -> None:
@@ -355,7 +387,7 @@ def test_of_a_form_that_a_kill_left_aside_nothing_goes_that_the_plain_one_lacks(
         assert Image.taken(codex.day) == before
     aside.write_bytes(DATA[:-20])
     assert rollouts.doubled() == [codex.where()]
-    assert rollouts.drop_second(codex.where()) == len(DATA) - 20
+    assert rollouts.leave_one(codex.where()) == len(DATA) - 20
     assert codex.names() == [path.name]
     assert codex.taken() == DATA
 

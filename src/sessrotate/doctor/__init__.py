@@ -81,6 +81,8 @@ def findings(archives: Sequence[Place] | None = None) -> Iterator[Finding]:
     yield from (Finding("", str(path), "stranger", told) for path, told in strangers.copies())
     for path, told in strangers.beside_rollouts(time.time()):
         yield Finding("", str(path), "stranger", told)
+    for path, told in strangers.damaged_rollouts():
+        yield Finding("", str(path), "damaged", told)
     for session, transcript, told in strangers.agents_alone(archives):
         yield Finding(session, str(transcript), "stranger", told)
 

@@ -16,6 +16,7 @@ from sessrotate import clients, find, names
 from sessrotate.archive import owner, place
 from sessrotate.clients.claude import agents
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.codex import client as codex
 from sessrotate.clients.codex import cold
 from sessrotate.clients.common import is_file, is_folder, listed
 from sessrotate.errors import DamagedError, printable
@@ -151,11 +152,26 @@ def beside_rollouts(now: float) -> Iterator[tuple[Path, str]]:
         )
         yield path, told
     for path in cold.seconds():
-        told = (
-            f"{printable(str(path))} is a second file of its session, beside the one that Codex "
-            "takes: `sessrotate tidy` keeps the one that has all of it."
-        )
+        name = printable(str(path))
+        if os.path.lexists(cold.form(path)):
+            told = (
+                f"{name} is a second file of its session, beside the one that Codex takes: "
+                "`sessrotate tidy` keeps the one that has all of it, or says why both stay."
+            )
+        else:
+            told = (
+                f"{name} was left by a run that was killed, and the session's own file has been "
+                "moved or deleted since. Delete it, or take the dot from its name to get it back."
+            )
         yield path, told
+
+
+def damaged_rollouts() -> Iterator[tuple[Path, str]]:
+    """Yield the sessions of Codex that are compressed and damaged, and what to do."""
+    for path in codex.sessions():
+        if path != cold.plain(path) and not cold.is_readable(path):
+            name = printable(str(path))
+            yield path, f"{name} cannot be decompressed: put back a copy of it, or move it away."
 
 
 def no_session(path: Path) -> tuple[str, str] | None:

@@ -87,14 +87,15 @@ def told(doing: str, folder: Path, needed: Callable[[], Need]) -> Iterator[None]
 def check(folder: Path, need: Need, to_come: int = 0) -> None:
     """Raise NoRoomError of a plan that needs more than the disk of `folder` has free.
 
-    `to_come` is how many bytes that gains before.
+    `to_come` is how many bytes that gains before, negative if it takes some.
     """
     missing = lacking(folder, need, to_come)
     if missing:
         needs, free = amount(need.size, up=True), amount(need.size - to_come - missing)
+        before = f", {amount(-to_come)} of it for those before" if to_come < 0 else ""
         raise NoRoomError(
-            f"The disk has no room for it: {needs} for {need.what}, and {free} are free. Make room "
-            f"for {amount(missing, up=True)} more, then try again. {_FREES}"
+            f"The disk has no room for it: {needs} for {need.what}, and {free} are free{before}. "
+            f"Make room for {amount(missing, up=True)} more, then try again. {_FREES}"
         )
 
 

@@ -7,7 +7,6 @@ again, or its owner, stays so for 30 days.
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -59,6 +58,7 @@ def deed(job: Job) -> Iterator[Outcome]:
                 if before - after < max(least, before // 10, 1):
                     return Outcome(where, "nothing to do")
                 rollouts.check(source)
+            rollouts.seconds(where)
             need = Need(after + rollouts.SPARE, "the compressed session, and what clients write")
             expected = Forecast(before - after, before - gain.blocks(after), need)
             return replace(job.would(where, expected, before, unread), size=after)
@@ -93,18 +93,16 @@ def leftovers(job: Job) -> Iterator[Outcome]:
 
 
 def _removed(job: Job, where: Place) -> Outcome:
-    is_second = rollouts.is_one(where)
-    path = cold.compressed(where.live) if is_second else where.live
+    is_one = rollouts.is_one(where)
+    paths = [each.path for each in rollouts.seconds(where)] if is_one else [where.live]
     result: Result
+    gained = disk_use.of(*paths)
     if job.dry_run:
-        result, gained = "planned", disk_use.of(path)
-        freed = path.stat().st_size if os.path.lexists(path) else 0
+        result, freed = "planned", sum(path.stat().st_size for path in paths)
     else:
-        measured = partial(rollouts.measured, where) if is_second else partial(disk_use.of, path)
-        result, before = "done", measured()
-        freed = rollouts.drop_second(where) if is_second else rollouts.remove_left(path)
-        gained = before - measured()
-    if not freed:  # its client was faster, or all of it has its name again
+        result = "done"
+        freed = rollouts.leave_one(where) if is_one else rollouts.remove_left(where.live)
+    if not freed:  # its client was faster
         return Outcome(where, "nothing to do")
     said = "left by a resume of Codex, or a run, that was killed"
     return Outcome(where, result, freed, gained=gained, detail=said, disk=gained)

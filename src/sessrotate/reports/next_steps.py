@@ -117,7 +117,7 @@ _CODEX: Final = (
             each.disk_bytes > _WORTH and not each.is_compressed and each.id not in planned.after
         ),
         lambda each, _planned: each.disk_bytes,
-        "that stay plain by themselves: `tidy SESSION` compresses any",
+        "that are plain: `tidy` compresses them a week after their last use, `tidy SESSION` now",
         "",
         is_most=True,
     ),

@@ -24,7 +24,7 @@ from sessrotate.parsing.lines import count
 from sessrotate.reading import pieces
 from sessrotate.reports import file_edges, growth
 from sessrotate.reports.model import SegmentRow, SessionReport
-from sessrotate.segments import segment_set
+from sessrotate.segments import compressed_session, segment_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _NEVER: Final = "It has not been compacted yet."
 _NOT_LIVE: Final = "Nothing of it is in a client's folder."
+_COMPRESSED: Final = "Its client keeps it compressed: `sessrotate restore` makes it plain again."
 _NOT_NOW: Final = "An operation on it was interrupted; the next run of sessrotate finishes that."
 
 
@@ -214,6 +215,8 @@ def _kept(session: Session, where: Place | None) -> str | None:
     """Return why nothing can be moved out of the client's folder, None if something can."""
     if where is not None:
         return _NOT_NOW if where.live.exists() else _NOT_LIVE
+    if compressed_session.is_session(session.path.name):
+        return _COMPRESSED
     same = (each for each in clients.clients() if session.client == each.NAME)
     refusal = next((client.NOT_IN_PLACE for client in same), None)
     if refusal is not None:

@@ -15,35 +15,62 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from sessrotate import fs
 from sessrotate.clients.codex import cold
-from sessrotate.errors import InUseError, printable
+from sessrotate.errors import InUseError, WrongUsageError, printable
 from sessrotate.system import in_use, lease, ownership
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from sessrotate.system.source import Source
 
 _PATIENCE: Final = 1.0
 """Seconds to wait for a lock that a client holds for a moment."""
 
 
-def settle(path: Path) -> bool:
-    """Remove what a crash left of a form's draft, and give the form its name back if it is aside.
+def forget_drafts(*forms: Path) -> None:
+    """Remove what a crash left of drafts: nobody else has such names under the lock."""
+    for path in forms:
+        fs.remove_files(path.parent, [_draft(path).name])
 
-    Returns False if that name is taken. Nobody else has such names under the maintenance lock.
+
+class Second(Struct, frozen=True):
+    """Another file of a rollout than the one that its client takes, as it was when it was read.
+
+    The other one begins with all that it has, or, if it `is_longer`, it begins with all of that.
     """
-    fs.remove_files(path.parent, [_draft(path).name])
-    aside = cold.aside(path)
-    if os.path.lexists(aside):
-        with unwritten(path):  # or a resume that unpacks the other form would replace this one
-            try:
-                fs.put(aside, path)
-            except FileExistsError:
-                return False
-    return True
+
+    path: Path
+    status: os.stat_result
+    is_longer: bool
+
+
+def leave(plain: Path, second: Second) -> int:
+    """Leave one of the two files of a rollout, the longer; return how many bytes the other has.
+
+    0 if there is no second one any more. Raises InUseError if a client has it open for writing, or
+    was faster.
+    """
+    compressed = cold.compressed(plain)
+    with suppress(WrongUsageError), Source.itself(second.path) as source, unwritten(plain):
+        answer = in_use.lease_from_writers(source, 0)
+        try:
+            if _state(os.fstat(source.fd)) != _state(second.status):
+                raise InUseError(f"{printable(second.path.name)} was changed meanwhile: try again.")
+            if second.is_longer:
+                fs.put(second.path, plain)
+            other = compressed if second.is_longer else second.path
+            size = other.lstat().st_size
+            fs.remove_files(other.parent, [other.name])
+        finally:
+            if answer == "taken":
+                lease.release(source.fd)
+        return size
+    return 0
 
 
 @contextmanager

@@ -11,8 +11,8 @@ throughout; a writer's lock, and a lease where there are any, only while names c
 3. the old form is moved out of its name, so that nobody else's file goes, and then removed.
 
 A crash leaves a draft, both forms, or the new one and the old one out of its name. The next command
-makes drafts anew, gives the old form its name back, and of both forms removes the compressed one,
-if the plain one has all of it.
+makes drafts anew, and of two files of a session removes the one that the other begins with. The old
+form gets its name back only if it has more, which a client wrote that had found it before.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from sessrotate.errors import (
     InUseError,
     RefusedError,
     StorageError,
-    WrongUsageError,
     printable,
     storage,
 )
@@ -42,8 +41,10 @@ from sessrotate.in_place import room
 from sessrotate.in_place.room import Need
 from sessrotate.model import Span
 from sessrotate.retention import rollout_swap
+from sessrotate.retention.rollout_swap import Second
 from sessrotate.retention.unarchive import Away
 from sessrotate.retention.way_back import WayBack
+from sessrotate.segments import compressed_session
 from sessrotate.system import disk_use, in_use, lease, zstd
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
@@ -92,8 +93,7 @@ def is_one(where: Place) -> bool:
 
 def measured(where: Place) -> int:
     """Return how many bytes of the disk a rollout takes, in whatever form."""
-    forms = where.live, cold.compressed(where.live)
-    return disk_use.of(*forms, *map(cold.aside, forms))
+    return disk_use.of(where.live, cold.compressed(where.live))
 
 
 def measured_all() -> int:
@@ -131,7 +131,8 @@ def wanted(after: float, now: float, least: int = WORTH) -> list[Place]:
 
 def doubled() -> list[Place]:
     """Return the rollouts of which there is more than the file that their client takes."""
-    return list(dict.fromkeys(map(place_of, cold.seconds())))
+    found = dict.fromkeys(map(place_of, cold.seconds()))
+    return [each for each in found if os.path.lexists(cold.form(each.live))]
 
 
 def rested(found: Sequence[Place], now: float, plain_since: Mapping[str, float]) -> list[Place]:
@@ -202,7 +203,7 @@ def decompress(where: Place, progress: Callable[[int], None] = lambda _done: Non
         was = check(source)
         with rollout_swap.drafted(where.live) as draft:
             found = Fingerprint()
-            for piece in _unpacked(source.fd):
+            for piece in _unpacked(source.fd, source.path):
                 draft.append(piece)
                 found.update(piece)
                 progress(draft.size)
@@ -226,15 +227,14 @@ def way_back(where: Place) -> WayBack:
     with storage("read the session"), Source.itself(path) as source:
         head = source.read_at(0, min(size, 64))
         told = zstd.content_size(head)
-        plain = sum(map(len, _unpacked(source.fd))) if told is None else told
+        plain = sum(map(len, _unpacked(source.fd, source.path))) if told is None else told
     return WayBack(where, away=Away(plain, size, plain), before=size, after=plain)
 
 
-def drop_second(where: Place) -> int:
-    """Remove what is there besides the plain file of a rollout; return how many bytes that was.
+def leave_one(where: Place) -> int:
+    """Leave one file of a rollout, the one that has all; return how many bytes went.
 
-    0 if its client, which unpacks it just now, was faster. Raises RefusedError unless the plain one
-    has all of it.
+    0 if its client, which unpacks it just now, was faster. Raises as `seconds` does.
     """
     with storage(_DOING), rollout_swap.maintained():
         return _as_one(where)
@@ -275,32 +275,51 @@ def check(source: Source) -> os.stat_result:
 def _as_one(where: Place) -> int:
     """Leave one file of a rollout, if a crash has left more; return how many bytes went.
 
-    Raises RefusedError unless the plain one, which its client takes, has all of the other.
+    Raises as `seconds` does; InUseError if a client was faster.
     """
+    rollout_swap.forget_drafts(where.live, cold.compressed(where.live))
+    return sum(rollout_swap.leave(where.live, second) for second in seconds(where))
+
+
+def seconds(where: Place) -> list[Second]:
+    """Return what is there of a rollout besides the file that its client takes, if that is there.
+
+    Reads all of them. Raises RefusedError of two of which neither begins with all of the other, and
+    where the client takes the shorter one: then both stay.
+    """
+    taken = cold.form(where.live)
     forms = where.live, cold.compressed(where.live)
-    others = [cold.aside(form) for form in forms if not rollout_swap.settle(form)]
-    if not os.path.lexists(where.live):
-        return 0
-    with Source.itself(where.live) as plain:
-        return sum(_without(plain, other) for other in (*others, forms[1]))
+    others = [each for each in (*map(cold.aside, forms), forms[1]) if each != taken]
+    found = []
+    for path in filter(os.path.lexists, others if os.path.lexists(taken) else ()):
+        with Source.itself(taken) as one, Source.itself(path) as other:
+            status = os.fstat(other.fd)
+            more = _more(_content(one), _content(other))
+        is_longer = more is not None and more < 0
+        if more is None or (is_longer and (path, taken) != (cold.aside(forms[0]), forms[1])):
+            raise RefusedError(
+                f"{printable(str(path))} has more than, or something else than, the file beside it "
+                "that its client takes: compare the two, and move one away."
+            )
+        found.append(Second(path, status, is_longer))
+    return found
 
 
-def _without(plain: Source, path: Path) -> int:
-    """Remove another file of a rollout, if there is one; return its bytes."""
-    size, at = 0, 0
-    with suppress(WrongUsageError), Source.itself(path) as source:  # or there is none
-        whole = source.pieces(Span(0, source.size()))
-        for piece in whole if path.suffix == ".jsonl" else _unpacked(source.fd):
-            if at + len(piece) > plain.size() or plain.read_at(at, len(piece)) != piece:
-                raise RefusedError(
-                    f"{printable(str(path))} has more than, or something else than, the plain file "
-                    "beside it, which its client takes: compare the two, and move one away."
-                )
-            at += len(piece)
-        with rollout_swap.unwritten(plain.path):  # a resume that has just unpacked it removes it
-            size = source.size()
-            fs.remove_files(path.parent, [path.name])
-    return size
+def _content(source: Source) -> Iterator[memoryview]:
+    if cold.plain(source.path).suffix == source.path.suffix:
+        return map(memoryview, source.pieces(Span(0, source.size())))
+    return map(memoryview, _unpacked(source.fd, source.path))
+
+
+def _more(one: Iterator[memoryview], other: Iterator[memoryview]) -> int | None:
+    """Return how many bytes the first has more than the other, None where neither begins so."""
+    a = b = memoryview(b"")
+    while (a := a or next(one, a)) and (b := b or next(other, b)):
+        both = min(len(a), len(b))
+        if a[:both] != b[:both]:
+            return None
+        a, b = a[both:], b[both:]
+    return len(a) + sum(map(len, one)) - len(b) - sum(map(len, other))
 
 
 def _compressed(
@@ -326,7 +345,7 @@ def _compressed(
     draft.append(frame.flush())
     del frame  # or there would be two windows in memory
     back = Fingerprint()
-    for piece in _unpacked(draft.fd):
+    for piece in _unpacked(draft.fd, cold.compressed(source.path)):
         back.update(piece)
     _prove(found, back)
 
@@ -337,9 +356,9 @@ def _leave_room(folder: Path) -> None:
         raise OSError(errno.ENOSPC, "The rest of the disk is left to clients that write")
 
 
-def _unpacked(fd: int) -> Iterator[bytes]:
+def _unpacked(fd: int, path: Path) -> Iterator[bytes]:
     """Yield what a compressed file holds. Raises DamagedError if it cannot be read."""
-    with FileIO(fd, "rb", closefd=False) as stream:
+    with FileIO(fd, "rb", closefd=False) as stream, compressed_session.named(path):
         stream.seek(0)
         yield from zstd.decompressed(stream.read, _READ)
 

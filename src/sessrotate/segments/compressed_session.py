@@ -9,19 +9,19 @@ closed, by whatever.
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from io import FileIO
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from sessrotate import clients, fs, names
-from sessrotate.errors import InUseError, storage
+from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.segments.segment_set import content
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from sessrotate.model import FileIdentity
@@ -59,6 +59,15 @@ def plain(path: Path) -> Source:
     return Source.itself(path)
 
 
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Say which file it is that cannot be decompressed."""
+    try:
+        yield
+    except (DamagedError, RefusedError) as error:
+        raise type(error)(f"{printable(str(path))} cannot be read: {error}") from None
+
+
 class CompressedSession(Source):
     """A compressed session: it reads as what is in it."""
 
@@ -72,6 +81,7 @@ class CompressedSession(Source):
             with (
                 FileIO(self._compressed, "rb", closefd=False) as stream,
                 storage("decompress the session"),
+                named(path),
             ):
                 pieces = (memoryview(data)[:size] for data, size in content(stream, "zstd"))
                 self._fd = fs.scratch(path.parent, pieces)

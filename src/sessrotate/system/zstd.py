@@ -131,7 +131,7 @@ def _check_window(head: bytes, allowed: int) -> None:
     if window > 1 << allowed:
         needed = (window - 1).bit_length()
         raise RefusedError(
-            f"It was compressed with a window of {amount(window)}, and reading it takes as much "
+            f"it was compressed with a window of {amount(window)}, and reading it takes as much "
             f"memory: {WINDOW_VARIABLE}={needed} in the environment allows that."
         )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
+from io import BytesIO
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -18,7 +19,7 @@ from msgspec import Struct
 from sessrotate import names
 from sessrotate.clients.codex import client as codex
 from sessrotate.clients.common import real
-from sessrotate.errors import printable
+from sessrotate.errors import DamagedError, RefusedError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,6 +107,20 @@ def _head(path: Path) -> bytes:
     with path.open("rb") as file:
         head = file.read(_HEAD if is_plain else _FIRST_BLOCK)
     return head if is_plain else unpacked(head)
+
+
+def is_readable(path: Path) -> bool:
+    """Tell whether a compressed rollout begins as one that can be decompressed, or is empty."""
+    from sessrotate.system import zstd  # noqa: PLC0415 - few sessions are compressed
+
+    with path.open("rb") as file:
+        head = file.read(_FIRST_BLOCK)
+    try:
+        return any(zstd.decompressed(BytesIO(head).read, _HEAD)) or not head
+    except RefusedError:  # a window that is too large for this machine
+        return True
+    except DamagedError:
+        return False
 
 
 def _writer(head: bytes) -> Writer:
