@@ -257,16 +257,6 @@ class Session(Writer):
         return self.row(kind, "assistant", block=block, **tokens)
 
 
-def assistant_text(session: Session) -> None:
-    """Write a reply in words."""
-    session.assistant("assistant_text")
-
-
-def assistant_thinking(session: Session) -> None:
-    """Write a reply's reasoning."""
-    session.assistant("assistant_thinking", signed=session.signature())
-
-
 def attachment(session: Session) -> None:
     """Write a file that the client attached by itself."""
     path = session.module()
@@ -393,8 +383,8 @@ def row_of(kind: str, details: bytes = b"") -> WritesRow:
 
 ROW_LOTTERY: tuple[WritesRow, ...] = (
     *[row_of("user", b',"permissionMode":"acceptEdits"')] * 50,
-    *[assistant_text] * 100,
-    *[assistant_thinking] * 120,
+    *[lambda session: session.assistant("assistant_text")] * 100,
+    *[lambda session: session.assistant("assistant_thinking", signed=session.signature())] * 120,
     *[tool_result] * 577,
     *[tool_result_big] * 3,
     *[lambda session: session.write("progress")] * 70,
