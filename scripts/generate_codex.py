@@ -1,93 +1,76 @@
 #!/usr/bin/env python3
-"""Promise: the same options give the same bytes, at any size, in the memory of one record.
+"""Write a rollout of Codex: the same options give the same bytes, in the memory of one record.
 
-One rule: every byte follows from the options, as in `generate_session`, whose dice, clock and
-text this takes.
-
-The bytes are a rollout of Codex as 0.20 (bare), 0.142 (legacy) and 0.169 (paginated) write it:
-the kinds of rows, the order of their keys, each thing as an item and as an event, and compacted
-records that hold a copy of the history, which is where most of the bytes are. Among the rows are
-those that a naive splitter falls for: a compacted record inside of a string, and one as an object
-deeper in a row.
+The bytes are those of Codex 0.169: the kinds of rows, the order of their keys, each thing as an
+item and as an event, and compacted records that hold a copy of the history, which is where most of
+the bytes are. Among the rows are those that a naive splitter falls for: a compacted record inside
+of a string, and one as an object deeper in a row.
 """
 
 from __future__ import annotations
 
-import argparse
 import base64
-import json
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from dataclasses import dataclass
+from typing import BinaryIO
 
-from generate_session import (
-    KIB,
-    MIB,
-    RESULT_BYTES,
-    Clock,
-    Dice,
-    KindTruth,
-    Ledger,
-    parse_size,
-    text_pool,
-)
+from dice import KIB, MIB, RESULT_BYTES, Dice, Truth, Writer, command, option, parse_size, templates
+from dice import Options as AllOptions
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-SHAPES = ("bare", "legacy", "paginated")
-CWD = b"/srv/demo/project"
-ALL: Final = 100  # percent
+ALL = 100  # percent
 BYTES_PER_DECOY = 4 * MIB
-ITEM_BYTES = (400, 24 * KIB)
+ROWS = templates(rb"""
+row: {"timestamp":"%(when)b","ordinal":%(ordinal)b,"type":"%(type)b","payload":%(body)b}
+session_meta: {"id":"%(session)b","cwd":"/srv/demo/project","originator":"codex_exec",
+    "cli_version":"0.169.0","source":"exec","model_provider":"demo","git":{"branch":"ebb"},
+    "base_instructions":{"text":"%(text 16384 20480)b"}}
+event_msg.task_started: {"type":"task_started","turn_id":"%(uuid)b"}
+turn_context: {"turn_id":"%(uuid)b","cwd":"/srv/demo/project","model":"gpt-5.1-codex"}
+response_item.user: {"type":"message","role":"%(role)b","content":[
+    {"type":"input_text","text":"%(said)b"}%(picture)b]}
+picture: ,{"type":"input_image","image_url":"data:image/png;base64,%(pixels)b"}
+event_msg.item_completed: {"type":"item_completed","item":{"type":"UserMessage",
+    "content":[{"type":"text","text":"%(said)b"}]}}
+response_item.assistant: {"type":"message","role":"assistant","content":[
+    {"type":"output_text","text":"%(said)b"}]}
+event_msg.agent_message: {"type":"agent_message","message":"%(said)b"}
+event_msg.token_count: {"type":"token_count","info":{"total_token_usage":{%(usage)b},
+    "last_token_usage":{%(usage)b}}}
+usage: "input_tokens":%(sent)b,"cached_input_tokens":%(cached)b,"output_tokens":100,
+    "total_tokens":%(total)b
+event_msg.task_complete: {"type":"task_complete","last_agent_message":"%(said)b"}
+response_item.reasoning: {"type":"reasoning","id":"rs_%(id)b","summary":[
+    {"type":"summary_text","text":"%(text 64 300)b"}],"content":null,
+    "encrypted_content":"%(hidden)b"}
+response_item.call: {"type":"function_call","name":"exec_command","arguments":"%(arguments)b",
+    "call_id":"call_%(call)b"}
+response_item.output: {"type":"function_call_output","call_id":"call_%(call)b","output":"%(out)b"}
+event_msg.mcp_tool_call_end: {"type":"mcp_tool_call_end",
+    "result":{"Ok":{"structuredContent":%(foreign)b}}}
+foreign: {"timestamp":"%(time)b","type":"compacted","payload":{"message":"so far",
+    "replacement_history":[]}}
+compacted: {"message":"%(summary)b","replacement_history":[%(history)b],"window_number":%(window)b,
+    "window_id":"%(id)b","latest_token_usage_record":{"thread_id":"%(session)b",
+    "usage":{"input_tokens":%(tokens)b,"output_tokens":900}},
+    "resume_metadata":{"multi_agent_version":"v1"}}
+event_msg.context_compacted: {"type":"context_compacted"}
+world_state: {"full":true,"state":{"agents_md":{}}}
+""")
+"""The payload of each kind of row, and what is in them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What to generate. `compacted` is the share of bytes in compacted records, in percent."""
+@dataclass(frozen=True)
+class Options(AllOptions):
+    """What to generate."""
 
-    size: int = 400 * MIB
-    boundaries: int = 40
-    seed: int = 7
-    shape: str = "paginated"
-    carries: bool = True  # whether compacted records hold the history
-    compacted: int = 75
-    images: int = 0  # pictures among the prompts, which later histories hold again
-    image_bytes: int = MIB
-    fork: bool = False  # whether the session continues another one
+    boundaries: int = option(40, "compactions (default: %(default)s)")
+    compacted: int = option(75, "percent of the bytes that are in compacted records")
+    images: int = option(0, "pictures among the prompts, again in every later compaction")
+    image_bytes: int = option(MIB, "of each picture (default: 1M)", parse_size)
 
     def __post_init__(self) -> None:
-        if min(self.size, self.boundaries, self.images, self.image_bytes) < 0:
-            raise ValueError("sizes and counts cannot be negative")
-        if self.shape not in SHAPES or not 0 <= self.compacted <= ALL:
-            raise ValueError("there is no such shape, or no such share")
-        if self.shape == "bare" and self.boundaries:
-            raise ValueError("clients that wrote bare rows had no compactions")
-
-
-@dataclass(frozen=True, slots=True)
-class BoundaryTruth:
-    """One compaction: where its line begins, counted from byte 0 and from line 1."""
-
-    offset: int
-    line: int
-    timestamp: str
-    carries: bool
-    pre_tokens: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Truth:
-    """What is in the generated bytes, known without reading them."""
-
-    session_id: str
-    file_name: str
-    bytes: int
-    lines: int
-    sha256: str
-    boundaries: tuple[BoundaryTruth, ...]
-    prompts: int
-    kinds: dict[str, KindTruth]
+        AllOptions.__post_init__(self)
+        if self.compacted > ALL:
+            raise ValueError("there is no such share")
 
 
 def session_id(seed: int) -> str:
@@ -95,273 +78,119 @@ def session_id(seed: int) -> str:
     return Dice(seed, "codex session").uuid().decode()
 
 
-class Rollout:
+class Rollout(Writer):
     """What one row needs to know of the rows before it."""
 
-    def __init__(self, ledger: Ledger, options: Options) -> None:
-        self.ledger = ledger
+    def __init__(self, target: BinaryIO, options: Options) -> None:
+        dice = Dice(options.seed, "codex rows")
+        super().__init__(target, ROWS, dice, session_id(options.seed).encode())
         self.options = options
-        self.dice = Dice(options.seed, "codex rows")
-        self.clock = Clock(self.dice)
-        self.id = session_id(options.seed).encode()
-        self.boundaries: list[BoundaryTruth] = []
-        self.prompts = 0
-        self._pool = text_pool()
-        self._noise = base64.b64encode(self.dice.noise(3 * 64 * KIB))
+        noise = base64.b64encode(dice.noise(3 * 64 * KIB))
+        self.pixels = (noise * (options.image_bytes // len(noise) + 1))[: options.image_bytes]
 
-    def text(self, low: int, high: int) -> bytes:
-        """Return some escaped text."""
-        return self._pool.cut(self.dice, self.dice.between(low, high))
+    def row(self, kind: str, template: str | None = None, /, **given: bytes) -> None:
+        """Write one row around its payload."""
+        body = self.fill(template or kind, **given)
+        when, first = given.get("when") or self.time(), kind.partition(".")[0].encode()
+        ordinal = b"%d" % self.lines
+        self.write(kind, "row", body=body, when=when, ordinal=ordinal, type=first)
 
-    def row(self, kind: str, payload: bytes, time: bytes | None = None) -> None:
-        """Write one row in the shape of the session; bare ones have nothing around them."""
-        if self.options.shape == "bare":
-            self.ledger.write(kind, payload, b"\n")
-            return
-        ordinal = b""
-        if self.options.shape == "paginated":
-            ordinal = b'"ordinal":%d,' % self.ledger.lines
-        head = (time or self.clock.tick(), ordinal, kind.partition(".")[0].encode())
-        self.ledger.write(
-            kind, b'{"timestamp":"%b",%b"type":"%b","payload":' % head, payload, b"}\n"
-        )
+    def prompt(self, *, with_picture: bool = False) -> None:
+        """Write what begins a turn: its prompt, sent and shown, and its context."""
+        said = self.text(64, 900)
+        self.row("event_msg.task_started")
+        self.row("turn_context")
+        picture = self.fill("picture") if with_picture else b""
+        self.row("response_item.user", role=b"user", said=said, picture=picture)
+        self.row("event_msg.item_completed", said=said)
 
-    def event(self, kind: bytes, members: bytes) -> None:
-        """Write an event, which bare sessions have none of."""
-        if self.options.shape != "bare":
-            self.row("event_msg." + kind.decode(), b'{"type":"%b"%b}' % (kind, members))
+    def answer(self) -> None:
+        """Write what the model says, what it cost, and that the turn is over."""
+        said = self.text(200, 3000)
+        self.row("response_item.assistant", said=said)
+        self.row("event_msg.agent_message", said=said)
+        sent = self.dice.between(9_000, 190_000)
+        figures = {"sent": sent, "cached": sent // 2, "total": sent + 100}
+        usage = {name: b"%d" % figure for name, figure in figures.items()}
+        self.row("event_msg.token_count", **usage)
+        self.row("event_msg.task_complete", said=said[:64].split(b"\\")[0])
 
-    def picture(self) -> bytes:
-        """Return a content block with a picture."""
-        size = self.options.image_bytes
-        data = (self._noise * (size // len(self._noise) + 1))[:size]
-        return b'{"type":"input_image","image_url":"data:image/png;base64,%b"}' % data
+    def thought(self) -> None:
+        """Write a thought: its summary, and the rest of it encrypted."""
+        hidden = self.dice.hex(self.dice.between(400, 4000))
+        self.row("response_item.reasoning", hidden=hidden, id=self.dice.hex(20))
 
+    def exchange(self, kind: str, arguments: bytes, out: bytes) -> None:
+        """Write a call and what it gave."""
+        call = self.dice.hex(24)
+        self.row("response_item.call", call=call, arguments=arguments)
+        self.row(f"response_item.{kind}", "response_item.output", call=call, out=out)
 
-def meta(rollout: Rollout) -> None:
-    """Write the first row."""
-    options, told = rollout.options, rollout.text(16 * KIB, 20 * KIB)
-    if options.shape == "bare":
-        line = b'{"id":"%b","timestamp":"%b","instructions":"%b"}'
-        rollout.row("session_meta", line % (rollout.id, rollout.clock.tick(), told))
-        return
-    base = b""
-    if options.fork:
-        parent = Dice(options.seed, "codex parent").uuid()
-        history = b'"history_base":{"thread_id":"%b","end_ordinal_exclusive":118,'
-        base = history % parent + b'"end_byte_offset":121580},'
-    payload = (
-        b'{"id":"%b","cwd":"%b","originator":"codex_exec","cli_version":"0.169.0",%b'
-        b'"source":"exec","model_provider":"demo","git":{"branch":"ebb"},'
-        b'"base_instructions":{"text":"%b"}}'
-    )
-    rollout.row("session_meta", payload % (rollout.id, CWD, base, told))
+    def tool(self) -> None:
+        """Write a usual exchange."""
+        size = self.dice.quantile(RESULT_BYTES)
+        self.exchange("output", rb"{\"cmd\":\"make check\"}", self.text(size, size + 64))
 
+    def decoys(self) -> None:
+        """Write a compacted record of another session in a string, and one deeper in a row."""
+        foreign = self.fill("foreign")
+        self.exchange("decoy", rb"{\"cmd\":\"cat x\"}", foreign.replace(b'"', b'\\"'))
+        self.row("event_msg.mcp_tool_call_end")
 
-def message(role: bytes, text: bytes, more: bytes = b"") -> bytes:
-    """Return a message as it is sent."""
-    kind = b"output_text" if role == b"assistant" else b"input_text"
-    line = b'{"type":"message","role":"%b","content":[{"type":"%b","text":"%b"}%b]}'
-    return line % (role, kind, text, more)
-
-
-def prompt(rollout: Rollout, *, with_picture: bool = False) -> None:
-    """Write what begins a turn: its prompt, sent and shown, and its context."""
-    rollout.prompts += 1
-    text = rollout.text(64, 900)
-    rollout.event(b"task_started", b',"turn_id":"%b"' % rollout.dice.uuid())
-    if rollout.options.shape != "bare":
-        context = b'{"turn_id":"%b","cwd":"%b","model":"gpt-5.1-codex"}'
-        rollout.row("turn_context", context % (rollout.dice.uuid(), CWD))
-    more = b"," + rollout.picture() if with_picture else b""
-    rollout.row("response_item.user", message(b"user", text, more))
-    if rollout.options.shape == "paginated":
-        item = b'"item":{"type":"UserMessage","content":[{"type":"text","text":"%b"}]}' % text
-        rollout.event(b"item_completed", b"," + item)
-    else:
-        rollout.event(b"user_message", b',"message":"%b","images":[]' % text)
-
-
-def answer(rollout: Rollout) -> None:
-    """Write what the model says, what it cost, and that the turn is over."""
-    text = rollout.text(200, 3000)
-    rollout.row("response_item.assistant", message(b"assistant", text))
-    rollout.event(b"agent_message", b',"message":"%b"' % text)
-    sent = rollout.dice.between(9_000, 190_000)
-    usage = b'{"input_tokens":%d,"cached_input_tokens":%d,"output_tokens":%d,"total_tokens":%d}'
-    last = usage % (sent, sent // 2, 100, sent + 100)
-    info = b',"info":{"total_token_usage":%b,"last_token_usage":%b}' % (last, last)
-    rollout.event(b"token_count", info)
-    rollout.event(b"task_complete", b',"last_agent_message":"%b"' % text[:64].split(b"\\")[0])
-
-
-def thought(rollout: Rollout) -> None:
-    """Write a thought: its summary, and the rest of it encrypted."""
-    line = (
-        b'{"type":"reasoning","id":"rs_%b","summary":[{"type":"summary_text","text":"%b"}],'
-        b'"content":null,"encrypted_content":"%b"}'
-    )
-    hidden = rollout.dice.hex(rollout.dice.between(400, 4000))
-    rollout.row(
-        "response_item.reasoning", line % (rollout.dice.hex(20), rollout.text(64, 300), hidden)
-    )
-
-
-def exchange(rollout: Rollout, kind: str, arguments: bytes, output: bytes) -> None:
-    """Write a call and what it gave."""
-    call = rollout.dice.hex(24)
-    line = b'{"type":"function_call","name":"exec_command","arguments":"%b","call_id":"call_%b"}'
-    rollout.row("response_item.call", line % (arguments, call))
-    line = b'{"type":"function_call_output","call_id":"call_%b","output":"%b"}'
-    rollout.row(f"response_item.{kind}", line % (call, output))
-
-
-def tool(rollout: Rollout) -> None:
-    """Write a usual exchange."""
-    size = rollout.dice.quantile(RESULT_BYTES)
-    command = b'{\\"cmd\\":\\"make check\\"}'
-    exchange(rollout, "output", command, rollout.text(size, size + 64))
-
-
-def decoy_escaped(rollout: Rollout) -> None:
-    """Write a command that printed another rollout: a compacted record inside of a string."""
-    exchange(rollout, "decoy", b'{\\"cmd\\":\\"cat x\\"}', foreign(rollout).replace(b'"', b'\\"'))
-
-
-def decoy_nested(rollout: Rollout) -> None:
-    """Write a server's answer that is rows: a compacted record as an object deeper in a row."""
-    inner = b',"result":{"Ok":{"structuredContent":%b}}' % foreign(rollout)
-    rollout.event(b"mcp_tool_call_end", inner)
-
-
-def foreign(rollout: Rollout) -> bytes:
-    """Return a whole compacted record of another session."""
-    line = (
-        b'{"timestamp":"%b","type":"compacted","payload":{"message":"so far",'
-        b'"replacement_history":[]}}'
-    )
-    return line % rollout.clock.tick()
-
-
-def compaction(rollout: Rollout, size: int) -> None:
-    """Write a compacted record of about `size` bytes, and what the client writes behind it."""
-    time = rollout.clock.tick()
-    options, dice = rollout.options, rollout.dice
-    parts = [b'{"message":"%b"' % rollout.text(2 * KIB, 6 * KIB)]
-    tokens = None
-    if options.carries:
-        parts.append(b',"replacement_history":[')
+    def compaction(self, size: int) -> None:
+        """Write a compacted record of about `size` bytes, and what the client writes behind it."""
+        when, summary = self.time(), self.text(2 * KIB, 6 * KIB)
+        history: list[bytes] = []
         written = 0
         while not written or written < size:
-            item = message(dice.choice((b"user", b"user", b"developer")), rollout.text(*ITEM_BYTES))
-            parts += [b"," if written else b"", item]
-            written += len(item)
-        for _ in range(options.images if rollout.boundaries else 0):
-            parts += [b",", message(b"user", b"look", b"," + rollout.picture())]
-        parts.append(b"]")
-        if options.shape == "paginated":
-            tokens = dice.between(150_000, 195_000)
-            line = (
-                b',"window_number":%d,"window_id":"%b","latest_token_usage_record":{"thread_id":'
-                b'"%b","usage":{"input_tokens":%d,"output_tokens":900}},'
-                b'"resume_metadata":{"multi_agent_version":"v1"}'
-            )
-            number = len(rollout.boundaries) + 1
-            parts.append(line % (number, dice.uuid(), rollout.id, tokens))
-    offset, number = rollout.ledger.size, rollout.ledger.lines + 1
-    rollout.row("compacted", b"".join((*parts, b"}")), time)
-    rollout.boundaries.append(BoundaryTruth(offset, number, time.decode(), options.carries, tokens))
-    rollout.event(b"context_compacted", b"")
-    if options.shape == "paginated":
-        rollout.row("world_state", b'{"full":true,"state":{"agents_md":{}}}')
+            role = self.dice.choice((b"user", b"user", b"developer"))
+            said = self.text(400, 24 * KIB)
+            history.append(self.fill("response_item.user", role=role, said=said, picture=b""))
+            written += len(history[-1])
+        look = {"role": b"user", "said": b"look"}
+        pictures = self.options.images if self.boundaries else 0
+        history += [self.fill("response_item.user", **look) for _ in range(pictures)]
+        facts = {"summary": summary, "history": b",".join(history), "when": when}
+        facts |= {"tokens": self.dice.number(150_000, 195_000), "id": self.dice.uuid()}
+        start = self.size
+        self.row("compacted", window=b"%d" % (len(self.boundaries) + 1), **facts)
+        self.boundaries.append(start)
+        self.row("event_msg.context_compacted")
+        self.row("world_state")
 
-
-STEPS: tuple[Callable[[Rollout], None], ...] = (tool, tool, tool, tool, thought, thought)
-
-
-def turns(rollout: Rollout, end: int, pictures: int) -> None:
-    """Write whole turns until the file has about `end` bytes."""
-    next_decoy = rollout.ledger.size + BYTES_PER_DECOY
-    while rollout.ledger.size < end or pictures:
-        prompt(rollout, with_picture=pictures > 0)
-        pictures = max(0, pictures - 1)
-        for _ in range(rollout.dice.between(1, 12)):
-            rollout.dice.choice(STEPS)(rollout)
-        if rollout.ledger.size > next_decoy:
-            next_decoy += BYTES_PER_DECOY
-            decoy_escaped(rollout)
-            decoy_nested(rollout)
-        answer(rollout)
+    def turns(self, end: int, pictures: int) -> None:
+        """Write whole turns until the file has about `end` bytes."""
+        next_decoy = self.size + BYTES_PER_DECOY
+        while self.size < end or pictures:
+            self.prompt(with_picture=pictures > 0)
+            pictures = max(0, pictures - 1)
+            steps = (*(self.tool,) * 4, *(self.thought,) * 2)
+            for _ in range(self.dice.between(1, 12)):
+                self.dice.choice(steps)()
+            if self.size > next_decoy:
+                next_decoy += BYTES_PER_DECOY
+                self.decoys()
+            self.answer()
 
 
 def generate(target: BinaryIO, options: Options) -> Truth:
     """Write a rollout to the target and return what is in it."""
-    ledger = Ledger(target)
-    rollout = Rollout(ledger, options)
-    meta(rollout)
+    rollout = Rollout(target, options)
+    rollout.row("session_meta")
     share = options.size // (options.boundaries + 1)
     for number in range(options.boundaries + 1):
         if number:
-            compaction(rollout, share * options.compacted // ALL)
-        turns(rollout, share * (number + 1), 0 if number else options.images)
-    if not rollout.prompts:
-        turns(rollout, ledger.size + 1, 0)
-    session = rollout.id.decode()
-    return Truth(
-        session_id=session,
-        file_name=f"rollout-2026-02-10T08-00-00-{session}.jsonl",
-        bytes=ledger.size,
-        lines=ledger.lines,
-        sha256=ledger.sha256(),
-        boundaries=tuple(rollout.boundaries),
-        prompts=rollout.prompts,
-        kinds=ledger.kinds(),
-    )
+            rollout.compaction(share * options.compacted // ALL)
+        rollout.turns(share * (number + 1), 0 if number else options.images)
+    if "response_item.user" not in rollout.truth().kinds:
+        rollout.turns(rollout.size + 1, 0)
+    return rollout.truth()
 
 
-# ---- the command
-
-
-def make_parser() -> argparse.ArgumentParser:
-    """Describe the command line; an option's name is its field in Options."""
-    defaults = Options()
-    parser = argparse.ArgumentParser(
-        description="Write a synthetic Codex session: same arguments, same bytes."
-    )
-    parser.add_argument("out", type=Path, help="a file, or a folder to put rollout-….jsonl in")
-    parser.add_argument("--size", type=parse_size, metavar="N", default=defaults.size)
-    for name, text in (
-        ("boundaries", "compactions"),
-        ("seed", "another session for every integer"),
-        ("compacted", "percent of the bytes that are in compacted records"),
-        ("images", "pictures among the prompts, again in every later compaction"),
-    ):
-        default = getattr(defaults, name)
-        parser.add_argument(f"--{name}", type=int, metavar="N", default=default, help=text)
-    parser.add_argument("--image-bytes", type=parse_size, metavar="N", default=defaults.image_bytes)
-    parser.add_argument("--shape", choices=SHAPES, default=defaults.shape)
-    parser.add_argument("--without-history", dest="carries", action="store_false")
-    parser.add_argument("--fork", action="store_true", help="let it continue another session")
-    return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Generate one file and say what is in it."""
-    parser = make_parser()
-    settings = vars(parser.parse_args(arguments))
-    out: Path = settings.pop("out")
-    try:
-        options = Options(**settings)
-    except ValueError as error:
-        parser.error(str(error))
-    name = f"rollout-2026-02-10T08-00-00-{session_id(options.seed)}.jsonl"
-    path = out / name if out.is_dir() else out
-    with path.open("wb", buffering=MIB) as target:
-        truth = generate(target, options)
-    record = {"path": str(path), **asdict(truth)}
-    del record["kinds"]
-    print(json.dumps(record | {"boundaries": len(truth.boundaries)}, indent=1))
+def name(options: Options) -> str:
+    """Return the file's name, as the client calls it."""
+    return f"rollout-2026-02-10T08-00-00-{session_id(options.seed)}.jsonl"
 
 
 if __name__ == "__main__":
-    main()
+    command(Options, generate, name)

@@ -1,112 +1,78 @@
 #!/usr/bin/env python3
-"""Promise: the same options give the same bytes, at any size, in constant memory.
+"""Write a Claude Code session: the same options give the same bytes, in constant memory.
 
-One rule: every byte follows from the options. All chance comes out of SHAKE-128 and integer
-arithmetic, so that no clock, no machine, no release of Python and no libm can change a byte.
-
-The bytes are a Claude Code session as clients 2.1.112 to 2.1.151 write it: the kinds of rows, the
-order of their keys, the spelling of `JSON.stringify`, and what a naive splitter falls for: rows
-that quote a boundary, rows that contain one, and boundaries of another sort. Strings are escaped
-once, in the pool that they are cut from, so that a row is put together and not serialised.
+The bytes are those of clients 2.1.112 to 2.1.151: the kinds of rows, the order of their keys, the
+spelling of `JSON.stringify`, and what a naive splitter falls for: rows that quote a boundary, rows
+that contain one, and boundaries of another sort.
 """
 
 from __future__ import annotations
 
-import argparse
 import base64
-import hashlib
 import itertools
-import json
-import re
-import struct
-from array import array
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from datetime import date, timedelta
-from functools import cache, partial
-from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeVar
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO
 
-KIB, MIB = 1 << 10, 1 << 20
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+from dice import (
+    FIRST_MORNING,
+    KIB,
+    MIB,
+    RESULT_BYTES,
+    Dice,
+    Truth,
+    Writer,
+    command,
+    option,
+    parse_size,
+    templates,
+)
+from dice import Options as AllOptions
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 PROJECT = b"/srv/demo/project"
-FIRST_DAY = date(2026, 2, 10)
-DAY_MS = 24 * 60 * 60 * 1000
 FIRST_VERSION, VERSIONS = 112, 40
 PRESERVED_ROWS = 6
-BOUNDARY_BYTES = 700  # about; what --tail leaves for the last boundary itself
+BOUNDARY_BYTES = 700  # about; what a tail leaves for the last boundary itself
 SMALLEST_TEXT = 64
 
 # What a session of this size holds; one of another size has its share.
 REFERENCE_SIZE = 400 * MIB
-REFERENCE_DECOYS = {"escaped": 60, "nested": 12, "micro": 8}
 SMALLEST_WITH_DECOYS = MIB
 BYTES_PER_IMAGE = 64 * MIB
 SMALLEST_WITH_IMAGE = 20 * MIB
+IMAGE_LINE_BYTES = (5 * MIB, 11 * MIB)
 
-# Evenly spaced quantiles: the bytes of a tool result (log-normal, median 1.7 kB, spread 1.1), of
-# the rare big one, and the relative size of a segment (log-normal, spread 0.45, in thousandths).
-RESULT_BYTES = (
-    *(111, 271, 363, 444, 522, 599, 677, 756, 839, 925, 1016, 1111, 1212, 1320, 1436, 1561, 1696),
-    *(1843, 2005, 2184, 2383, 2606, 2861, 3153, 3496, 3903, 4401, 5029, 5859, 7033, 8904, 12756),
-    40000,
-)
+# Evenly spaced quantiles: the bytes of a rare big result, and the relative size of a segment
+# (log-normal, spread 0.45, in thousandths).
 BIG_RESULT_BYTES = (50 * KIB, 150 * KIB, 300 * KIB, 500 * KIB, MIB)
 SEGMENT_WEIGHTS = (
     *(242, 501, 596, 671, 738, 803, 866, 932, 1000),
     *(1073, 1154, 1246, 1355, 1491, 1678, 1994, 4138),
 )
-IMAGE_LINE_BYTES = (5 * MIB, 11 * MIB)
-
-# Plain words, then what a reader of JSON has to get right: quotes, backslashes, control
-# characters, two to four bytes of UTF-8, and a line separator that is none in JSON Lines.
-PLAIN_WORDS = """
-anchor ballast bracket buffer cargo chain cinder column copper cursor delta drift ember fathom
-ferry gauge gravel harbour hinge index inlet kettle ladder lantern ledger margin meadow needle
-offset orchard packet pebble pivot quarry ratio ribbon rudder sextant shingle signal slate spindle
-tally tangent timber token turbine def return import await class yield None True False += -> => !=
-0x7f 42 3.14 12:30:07 v2.4.1 --verbose src/ferry/inlet.py tests/test_slate.py::ok self.total {} []
-naïve façade Größe señal čeština данные конец 読む 分割 境界 → … 🛶 🧭
-"""
-HARD_WORDS = ('"quoted"', "C:\\Depot\\out", "\\d+", "\x1b[32mok\x1b[0m", "\t", "\r", "\b", "\u2028")
-POOL_BYTES = 4 * MIB
 SIGNATURE_POOL_BYTES = 256 * KIB
 
-Parts = tuple[bytes, ...]
-Choice = TypeVar("Choice")
 
+@dataclass(frozen=True)
+class Options(AllOptions):
+    """What to generate."""
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What to generate. A count that is None follows from the size."""
-
-    size: int = REFERENCE_SIZE
-    boundaries: int = 142
-    seed: int = 7
-    decoys_escaped: int | None = None
-    decoys_nested: int | None = None
-    micro: int | None = None
-    preserved_every: int = 0  # every Nth boundary preserves rows from before it; 0: none does
-    images: int | None = None
-    tail: int | None = None  # bytes after the last boundary's line; None: as it falls
+    boundaries: int = option(142, "compactions (default: %(default)s)")
+    preserved_every: int = option(0, "let every Nth boundary preserve earlier rows (default: none)")
+    images: int | None = option(None, "lines of 5 to 11 MiB, smaller in a small file")
+    tail: int | None = option(
+        None, "about what follows the last boundary's line (default: as it falls)", parse_size
+    )
+    begin: datetime = FIRST_MORNING
 
     def __post_init__(self) -> None:
-        counts = (self.decoys_escaped, self.decoys_nested, self.micro, self.images, self.tail)
-        numbers = (self.size, self.boundaries, self.preserved_every, *counts)
-        if any(number is not None and number < 0 for number in numbers):
-            raise ValueError("sizes and counts cannot be negative")
+        AllOptions.__post_init__(self)
         if self.tail is not None and not (self.boundaries and self.tail < self.size):
             raise ValueError("a tail needs a boundary before it and a size above its own")
-
-    def planned_decoys(self) -> dict[str, int]:
-        """How many of each decoy to write."""
-        asked = {"escaped": self.decoys_escaped, "nested": self.decoys_nested, "micro": self.micro}
-        return {
-            name: self._share(REFERENCE_DECOYS[name]) if count is None else count
-            for name, count in asked.items()
-        }
 
     def planned_images(self) -> int:
         """How many images to write."""
@@ -114,245 +80,10 @@ class Options:
             return self.images
         return max(1, self.size // BYTES_PER_IMAGE) if self.size >= SMALLEST_WITH_IMAGE else 0
 
-    def _share(self, of_reference: int) -> int:
+    def share(self, of_reference: int) -> int:
+        """How many to write of what a session of the reference size has so many of."""
         share = of_reference * self.size // REFERENCE_SIZE
         return max(1, share) if self.size >= SMALLEST_WITH_DECOYS else share
-
-
-DEFAULTS = Options()
-
-
-@dataclass(frozen=True, slots=True)
-class BoundaryTruth:
-    """One real boundary: where its line begins, counted from byte 0 and from line 1."""
-
-    offset: int
-    line: int
-    uuid: str
-    timestamp: str
-    trigger: str
-    pre_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class KindTruth:
-    """How many rows of a kind there are, and their bytes with newlines."""
-
-    lines: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Truth:
-    """What is in the generated bytes, known without reading them."""
-
-    session_id: str
-    bytes: int
-    lines: int
-    sha256: str
-    boundaries: tuple[BoundaryTruth, ...]
-    decoys: dict[str, int]
-    kinds: dict[str, KindTruth]
-
-
-class Dice:
-    """Chance that depends on nothing but a seed and a purpose."""
-
-    _WORDS = struct.Struct("<4096Q")
-
-    def __init__(self, seed: int, purpose: str) -> None:
-        self._key = f"sessrotate {purpose} {seed}"
-        self._blocks = itertools.count()
-        self._words: Iterator[int] = iter(())
-        self._digits = ""
-        self._next_digit = 0
-
-    def noise(self, size: int) -> bytes:
-        """Return `size` bytes without a pattern."""
-        return hashlib.shake_128(f"{self._key} {next(self._blocks)}".encode()).digest(size)
-
-    def below(self, limit: int) -> int:
-        """Return an integer from 0 up to, but not including, the limit."""
-        word = next(self._words, None)
-        if word is None:
-            self._words = iter(self._WORDS.unpack(self.noise(self._WORDS.size)))
-            word = next(self._words)
-        return word * limit >> 64
-
-    def between(self, low: int, high: int) -> int:
-        """Return an integer from low up to, but not including, high."""
-        return low + self.below(high - low)
-
-    def quantile(self, table: Sequence[int]) -> int:
-        """Draw from the distribution that has these evenly spaced quantiles."""
-        cell, part = divmod(self.below(len(table) - 1 << 10), 1 << 10)
-        return table[cell] + ((table[cell + 1] - table[cell]) * part >> 10)
-
-    def choice(self, choices: Sequence[Choice]) -> Choice:
-        """Return one of the choices, each as likely as any other."""
-        return choices[self.below(len(choices))]
-
-    def hex(self, digits: int) -> bytes:
-        """Return lower-case hexadecimal digits."""
-        start, end = self._next_digit, self._next_digit + digits
-        if end > len(self._digits):
-            self._digits = self.noise(32 * KIB).hex()
-            start, end = 0, digits
-        self._next_digit = end
-        return self._digits[start:end].encode()
-
-    def uuid(self) -> bytes:
-        """Return a random UUID of version 4."""
-        digits = self.hex(30)
-        groups = (digits[:8], digits[8:12], digits[12:15], digits[15:18], digits[18:])
-        return b"%b-%b-4%b-a%b-%b" % groups
-
-
-class TextPool:
-    """Text, escaped for a JSON string, from which any length is cut without breaking a word."""
-
-    _STEP = 64
-
-    def __init__(self, dice: Dice) -> None:
-        all_words = (*PLAIN_WORDS.split(), *HARD_WORDS)
-        escaped = [json.dumps(word, ensure_ascii=False)[1:-1].encode() for word in all_words]
-        gaps = (b" ", b" ", b" ", b" ", b" ", b" ", b"\\n", b"\\n    ")
-        pieces = [word + gap for word in escaped for gap in gaps]
-        text = bytearray()
-        self._starts = array("I")  # where the first piece begins after each multiple of the step
-        while len(text) < POOL_BYTES:
-            while len(text) >= len(self._starts) * self._STEP:
-                self._starts.append(len(text))
-            text += dice.choice(pieces)
-        self._text = bytes(text)
-
-    def cut(self, dice: Dice, size: int) -> bytes:
-        """Return about `size` bytes from anywhere in the pool."""
-        steps = min(max(size, self._STEP) // self._STEP, len(self._starts) - 1)
-        first = dice.below(len(self._starts) - steps)
-        return self._text[self._starts[first] : self._starts[first + steps]]
-
-
-@cache
-def text_pool() -> TextPool:
-    """Return the pool that all sessions cut their text from; making it takes a while."""
-    return TextPool(Dice(0, "text"))
-
-
-class Clock:
-    """The time of the session's rows, which never stands still and never goes back."""
-
-    def __init__(self, dice: Dice) -> None:
-        self._dice = dice
-        self._elapsed_ms = 8 * 60 * 60 * 1000
-        self._day = -1
-        self._date = b""
-
-    def tick(self) -> bytes:
-        """Return a later time than before, as the client writes it."""
-        self._elapsed_ms += self._dice.between(40, 40_000)
-        day, of_day = divmod(self._elapsed_ms, DAY_MS)
-        if day != self._day:
-            self._day = day
-            self._date = (FIRST_DAY + timedelta(days=day)).isoformat().encode()
-        seconds, milliseconds = divmod(of_day, 1000)
-        minutes, second = divmod(seconds, 60)
-        time = (self._date, *divmod(minutes, 60), second, milliseconds)
-        return b"%bT%02d:%02d:%02d.%03dZ" % time
-
-
-class Ledger:
-    """The target, and what went into it: size, lines, digest and a tally by kind of row."""
-
-    def __init__(self, target: BinaryIO) -> None:
-        self._target = target
-        self._digest = hashlib.sha256()
-        self._lines: Counter[str] = Counter()
-        self._bytes: Counter[str] = Counter()
-        self.size = 0
-
-    def write(self, kind: str, *parts: bytes) -> None:
-        """Write one line, put together from its parts."""
-        line = b"".join(parts)
-        self._target.write(line)
-        self._digest.update(line)
-        self.size += len(line)
-        self._lines[kind] += 1
-        self._bytes[kind] += len(line)
-
-    @property
-    def lines(self) -> int:
-        """The number of lines so far."""
-        return self._lines.total()
-
-    def sha256(self) -> str:
-        """Return the digest of everything so far."""
-        return self._digest.hexdigest()
-
-    def kinds(self) -> dict[str, KindTruth]:
-        """Return the tally, the kind with the most bytes first."""
-        return {
-            kind: KindTruth(self._lines[kind], size) for kind, size in self._bytes.most_common()
-        }
-
-
-class Session:
-    """What one row needs to know of the rows before it."""
-
-    def __init__(self, ledger: Ledger, options: Options) -> None:
-        self.ledger = ledger
-        self.options = options
-        self.dice = Dice(options.seed, "rows")
-        self.clock = Clock(self.dice)
-        self.id = session_id(options.seed).encode()
-        self.prompt_id = self.dice.uuid()
-        self.signatures = base64.b64encode(self.dice.noise(SIGNATURE_POOL_BYTES))
-        self.parent = b"null"
-        self.chain: deque[bytes] = deque(maxlen=PRESERVED_ROWS)
-        self.boundaries: list[BoundaryTruth] = []
-        self.image_bytes = 0
-        self.segment_end = 0
-        self._pool = text_pool()
-        self.trailer = self._make_trailer()
-
-    @property
-    def position(self) -> int:
-        """The bytes so far without the images, which would swallow whole segments."""
-        return self.ledger.size - self.image_bytes
-
-    def text(self, low: int, high: int, share: int = 1) -> bytes:
-        """Return escaped text that takes up at most one share of what the segment has left."""
-        return self.cut(self.dice.between(low, high), share)
-
-    def cut(self, size: int, share: int = 1) -> bytes:
-        """Return about `size` bytes of escaped text, within the same limit."""
-        room = (self.segment_end - self.position) // share
-        return self._pool.cut(self.dice, min(size, max(room, SMALLEST_TEXT)))
-
-    def row(self, kind: str, *body: bytes, details: Parts = (), uuid: bytes | None = None) -> bytes:
-        """Write the next row of the conversation and return its uuid."""
-        uuid = uuid or self.dice.uuid()
-        start = (b'{"parentUuid":', self.parent, b',"isSidechain":false,')
-        identity = (b',"uuid":"', uuid, b'","timestamp":"', self.clock.tick(), b'"')
-        self.ledger.write(kind, *start, *body, *identity, *details, self.trailer)
-        self.parent = b'"%b"' % uuid
-        self.chain.append(uuid)
-        return uuid
-
-    def begin_segment(self, boundary: BoundaryTruth) -> None:
-        """Make the boundary the parent of what follows; the client may have been updated."""
-        self.boundaries.append(boundary)
-        self.parent = b'"%b"' % boundary.uuid.encode()
-        self.chain.clear()
-        self.trailer = self._make_trailer()
-
-    def _make_trailer(self) -> bytes:
-        version = FIRST_VERSION + VERSIONS * len(self.boundaries) // (self.options.boundaries + 1)
-        slug = b',"slug":"drifting-copper-lantern"' if self.boundaries else b""
-        return (
-            b',"userType":"external","entrypoint":"cli","cwd":"%b","sessionId":"%b",'
-            b'"version":"2.1.%d","gitBranch":"main"%b}\n'
-        ) % (PROJECT, self.id, version, slug)
 
 
 def session_id(seed: int) -> str:
@@ -360,502 +91,376 @@ def session_id(seed: int) -> str:
     return Dice(seed, "session id").uuid().decode()
 
 
-# ---- rows of the conversation
-
-
-def user_prompt(session: Session) -> None:
-    """Write what the user typed."""
-    session.prompt_id = session.dice.uuid()
-    body = b'"promptId":"%b","type":"user","message":{"role":"user","content":"%b"}'
-    values = (session.prompt_id, session.text(64, 1500))
-    session.row("user", body % values, details=(b',"permissionMode":"acceptEdits"',))
-
-
-def assistant(session: Session, kind: str, block: bytes) -> bytes:
-    """Write a reply of one block and return its uuid."""
-    dice = session.dice
-    body = (
-        b'"message":{"model":"claude-opus-4-6","id":"msg_01%b","type":"message",'
-        b'"role":"assistant","content":[%b],"stop_reason":null,"stop_sequence":null,"usage":{'
-        b'"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d,'
-        b'"output_tokens":%d,"server_tool_use":{"web_search_requests":0,"web_fetch_requests":0},'
-        b'"service_tier":"standard","cache_creation":{"ephemeral_1h_input_tokens":0,'
-        b'"ephemeral_5m_input_tokens":0}}},"requestId":"req_011%b","type":"assistant"'
-    )
-    new, cached, read = dice.between(1, 10), dice.below(4000), dice.between(20_000, 150_000)
-    tokens = (new, cached, read, dice.between(1, 2000))
-    return session.row(kind, body % (dice.hex(22), block, *tokens, dice.hex(20)))
-
-
-def assistant_text(session: Session) -> None:
-    """Write a reply in words."""
-    assistant(session, "assistant_text", b'{"type":"text","text":"%b"}' % session.text(80, 4000))
-
-
-def assistant_thinking(session: Session) -> None:
-    """Write a reply's reasoning, with the signature that makes it so large."""
-    start = session.dice.below(len(session.signatures) // 8) * 4
-    signature = session.signatures[start : start + session.dice.between(75, 625) * 4]
-    block = b'{"type":"thinking","thinking":"%b","signature":"%b"}'
-    assistant(session, "assistant_thinking", block % (session.text(300, 6000), signature))
-
-
-def attachment(session: Session) -> None:
-    """Write a file that the client attached by itself."""
-    path = module_path(session)
-    body = (
-        b'"attachment":{"type":"file","filename":"%b","content":{"type":"text","file":{'
-        b'"filePath":"%b","content":"%b","numLines":1,"startLine":1,"totalLines":1}},'
-        b'"displayPath":"%b"},"type":"attachment"'
-    )
-    name = path.removeprefix(PROJECT + b"/")
-    session.row("attachment", body % (path, path, session.text(100, 3000), name))
-
-
-def turn_duration(session: Session) -> None:
-    """Write how long a turn took."""
-    body = b'"type":"system","subtype":"turn_duration","durationMs":%d'
-    duration = session.dice.between(2_000, 400_000)
-    session.row("turn_duration", body % duration, details=(b',"isMeta":false',))
-
-
-# ---- tool calls: a reply that asks for one, and a user row that has the result twice
-
-
-class Result(NamedTuple):
-    """What a tool gave back, as JSON: for the model, and for the client's own use."""
-
-    content: Parts
-    detail: Parts
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A tool, and how often it is called among a hundred calls."""
-
-    name: bytes
-    weight: int
-    call: Callable[[Session], bytes]
-    result: Callable[[Session, int], Result]  # of about so many bytes, twice
-
-
-def module_path(session: Session) -> bytes:
-    """Return the path of some file of the project."""
-    return b"%b/src/inlet_%d.py" % (PROJECT, session.dice.below(100))
-
-
-def command_call(session: Session) -> bytes:
-    """Return the input of a tool that runs a command."""
-    values = (session.text(64, 400, share=4), session.text(64, 65, share=4))
-    return b'{"command":"%b","description":"%b"}' % values
-
-
-def file_call(session: Session) -> bytes:
-    """Return the input of a tool that reads a file."""
-    return b'{"file_path":"%b"}' % module_path(session)
-
-
-def pattern_call(session: Session) -> bytes:
-    """Return the input of a tool that searches."""
-    return b'{"pattern":"ferry_%b","path":"%b"}' % (session.dice.hex(4), PROJECT)
-
-
-def edit_call(session: Session) -> bytes:
-    """Return the input of a tool that changes a file."""
-    call = b'{"file_path":"%b","old_string":"%b","new_string":"%b","replace_all":false}'
-    old, new = session.text(64, 1500, share=4), session.text(64, 1500, share=4)
-    return call % (module_path(session), old, new)
-
-
-def output_result(session: Session, size: int) -> Result:
-    """Return what a command printed."""
-    return printed(session.cut(size, share=2))
-
-
-def printed(text: bytes) -> Result:
-    """Return a command's result, given what it printed."""
-    detail = (b'{"stdout":"', text, b'","stderr":"","interrupted":false,"isImage":false}')
-    return Result((b'"', text, b'"'), detail)
-
-
-def file_result(session: Session, size: int) -> Result:
-    """Return what a file contains."""
-    text = session.cut(size, share=2)
-    lines = text.count(b"\\n") + 1
-    start = b'{"type":"text","file":{"filePath":"%b","content":"' % module_path(session)
-    end = b'","numLines":%d,"startLine":1,"totalLines":%d}}' % (lines, lines)
-    return Result((b'"', text, b'"'), (start, text, end))
-
-
-def edit_result(session: Session, size: int) -> Result:
-    """Return a file as it was before an edit, of which the model is told next to nothing."""
-    path = module_path(session)
-    start = b'{"filePath":"%b","originalFile":"' % path
-    end = b'","structuredPatch":[],"userModified":false,"replaceAll":false}'
-    return Result((b'"', path, b' was changed."'), (start, session.cut(2 * size), end))
-
-
-TOOLS = (
-    Tool(b"Bash", 45, command_call, output_result),
-    Tool(b"Read", 25, file_call, file_result),
-    Tool(b"Edit", 15, edit_call, edit_result),
-    Tool(b"Grep", 10, pattern_call, output_result),
-    Tool(b"mcp__tide__query", 5, pattern_call, output_result),
-)
-TOOL_LOTTERY = tuple(tool for tool in TOOLS for _ in range(tool.weight))
-
-
-def tool_round(session: Session, kind: str, name: bytes, call: bytes, result: Result) -> None:
-    """Write a call and its result."""
-    tool_use_id = b"toolu_01" + session.dice.hex(22)
-    block = b'{"type":"tool_use","id":"%b","name":"%b","input":%b}' % (tool_use_id, name, call)
-    caller = assistant(session, "assistant_tool_use", block)
-    start = (
-        b'"promptId":"%b","type":"user","message":{"role":"user","content":[{'
-        b'"tool_use_id":"%b","type":"tool_result","content":'
-    ) % (session.prompt_id, tool_use_id)
-    source = b',"sourceToolAssistantUUID":"%b"' % caller
-    details = (b',"toolUseResult":', *result.detail, source)
-    session.row(kind, start, *result.content, b',"is_error":false}]}', details=details)
-
-
-def tool_result(session: Session) -> None:
-    """Write a call of one of the usual tools."""
-    tool = session.dice.choice(TOOL_LOTTERY)
-    result = tool.result(session, session.dice.quantile(RESULT_BYTES))
-    tool_round(session, "tool_result", tool.name, tool.call(session), result)
-
-
-def tool_result_big(session: Session) -> None:
-    """Write a command that printed up to a megabyte."""
-    result = output_result(session, session.dice.quantile(BIG_RESULT_BYTES))
-    tool_round(session, "tool_result_big", b"Bash", command_call(session), result)
-
-
-def image(session: Session, line_bytes: int) -> None:
-    """Write a picture that was looked at, in a line of about this size."""
-    before = session.ledger.size
-    data = base64.b64encode(session.dice.noise(line_bytes // 8 * 3))
-    source = b'[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"'
-    file = b'{"type":"image","file":{"base64":"'
-    size = b'","type":"image/png","originalSize":%d}}' % (len(data) // 4 * 3)
-    result = Result((source, data, b'"}}]'), (file, data, size))
-    tool_round(session, "image", b"Read", file_call(session), result)
-    session.image_bytes += session.ledger.size - before
-
-
-# ---- boundaries, and decoys: rows that name one, contain one or look like one
-
-BOUNDARY = (
-    b'{"parentUuid":null,"logicalParentUuid":"%b","isSidechain":false,"type":"system",'
-    b'"subtype":"compact_boundary","content":"Conversation compacted","isMeta":false,'
-    b'"timestamp":"%b","uuid":"%b","level":"info",'
-    b'"compactMetadata":{"trigger":"%b","preTokens":%d%b}%b'
-)
-
-
-def compaction(session: Session) -> None:
-    """Write a boundary and the summary after it."""
-    dice = session.dice
-    parent, uuid, summary_uuid = session.parent.strip(b'"'), dice.uuid(), dice.uuid()
-    trigger = b"auto" if dice.below(10) else b"manual"
-    tokens, time = dice.between(150_000, 168_000), session.clock.tick()
-    kept = preserved(session, summary_uuid)
-    line = BOUNDARY % (parent, time, uuid, trigger, tokens, kept, session.trailer)
-    offset, line_number = session.ledger.size, session.ledger.lines + 1
-    session.ledger.write("compact_boundary", line)
-    words = (uuid.decode(), time.decode(), trigger.decode())
-    session.begin_segment(BoundaryTruth(offset, line_number, *words, tokens))
-    summary = (
-        b'"type":"user","message":{"role":"user","content":"The work so far, in short:\\n\\n%b"},'
-        b'"isVisibleInTranscriptOnly":true,"isCompactSummary":true'
-    ) % session.text(6_000, 16_000, share=4)
-    session.row("compact_summary", summary, uuid=summary_uuid)
-
-
-def preserved(session: Session, anchor: bytes) -> bytes:
-    """Return the names of the rows that outlive the boundary to come, if it is one of those."""
-    every = session.options.preserved_every
-    if not every or (len(session.boundaries) + 1) % every:
-        return b""
-    first, last = session.chain[0], session.chain[-1]
-    uuids = b",".join(b'"%b"' % uuid for uuid in session.chain)
-    return (
-        b',"preservedSegment":{"headUuid":"%b","anchorUuid":"%b","tailUuid":"%b"},'
-        b'"preservedMessages":{"anchorUuid":"%b","uuids":[%b],"allUuids":[%b]}'
-    ) % (first, anchor, last, anchor, uuids, uuids)
-
-
-def foreign_boundary(session: Session) -> bytes:
-    """Return a complete boundary row of some other session, without its newline."""
-    dice = session.dice
-    parent, uuid, other_session = dice.uuid(), dice.uuid(), dice.uuid()
-    trailer = session.trailer.removesuffix(b"\n").replace(session.id, other_session)
-    return BOUNDARY % (parent, session.clock.tick(), uuid, b"auto", 155_000, b"", trailer)
-
-
-def decoy_escaped(session: Session) -> None:
-    """Write a command that printed another session: a boundary inside of a string."""
-    call = (
-        b'{"command":"tail -n 40 other.jsonl | grep compact_boundary",'
-        b'"description":"look at another session"}'
-    )
-    quoted = foreign_boundary(session).replace(b'"', b'\\"')
-    before, after = session.text(64, 400, share=8), session.text(64, 400, share=8)
-    result = printed(b"%b\\n%b\\n%b" % (before, quoted, after))
-    tool_round(session, "decoy_escaped", b"Bash", call, result)
-
-
-def decoy_nested(session: Session) -> None:
-    """Write a tool that gave rows back as objects: a boundary, unescaped, deeper in the line."""
-    call = b'{"filter":{"type":"system","subtype":"compact_boundary"}}'
-    content = (b'[{"type":"text","text":"', session.text(64, 400, share=8), b'"}]')
-    entries = b'{"structuredContent":{"entries":[%b,{"type":"user","isCompactSummary":true}]}}'
-    result = Result(content, (entries % foreign_boundary(session),))
-    tool_round(session, "decoy_nested", b"mcp__tide__sessions", call, result)
-
-
-def microcompact_boundary(session: Session) -> None:
-    """Write a boundary of the other sort: old tool results were dropped, not the context."""
-    body = (
-        b'"type":"system","subtype":"microcompact_boundary","content":"Context microcompacted",'
-        b'"isMeta":false,"level":"info","microcompactMetadata":{"trigger":"auto",'
-        b'"preTokens":90000,"tokensSaved":30000,"compactedToolIds":[],'
-        b'"clearedAttachmentUUIDs":[]}'
-    )
-    session.row("microcompact_boundary", body)
-
-
-# ---- lines that are no part of the conversation
-
-METADATA = (
+ROWS = templates(rb"""
+row: {"parentUuid":%(parent)b,"isSidechain":false,%(body)b,"uuid":"%(new)b","timestamp":"%(time)b"
+    %(details)b%(trailer)b
+trailer: ,"userType":"external","entrypoint":"cli","cwd":"/srv/demo/project",
+    "sessionId":"%(session)b","version":"2.1.%(version)b","gitBranch":"main"%(slug)b}
+user: "promptId":"%(new_prompt)b","type":"user","message":{"role":"user",
+    "content":"%(text 64 1500)b"}
+assistant: "message":{"model":"claude-opus-4-6","id":"msg_01%(hex 22)b","type":"message",
+    "role":"assistant","content":[%(block)b],"stop_reason":null,"stop_sequence":null,"usage":{
+    "input_tokens":%(fresh)b,"cache_creation_input_tokens":%(cached)b,
+    "cache_read_input_tokens":%(read)b,"output_tokens":%(written)b,
+    "server_tool_use":{"web_search_requests":0,"web_fetch_requests":0},
+    "service_tier":"standard","cache_creation":{"ephemeral_1h_input_tokens":0,
+    "ephemeral_5m_input_tokens":0}}},"requestId":"req_011%(hex 20)b","type":"assistant"
+assistant_text: {"type":"text","text":"%(text 80 4000)b"}
+assistant_thinking: {"type":"thinking","thinking":"%(text 300 6000)b","signature":"%(signed)b"}
+assistant_tool_use: {"type":"tool_use","id":"%(call_id)b","name":"%(tool)b","input":%(call)b}
+tool_result: "promptId":"%(prompt)b","type":"user","message":{"role":"user","content":[{
+    "tool_use_id":"%(call_id)b","type":"tool_result","content":%(content)b,"is_error":false}]}
+result_details: ,"toolUseResult":%(detail)b,"sourceToolAssistantUUID":"%(caller)b"
+attachment: "attachment":{"type":"file","filename":"%(path)b","content":{"type":"text","file":{
+    "filePath":"%(path)b","content":"%(text 100 3000)b","numLines":1,"startLine":1,
+    "totalLines":1}},"displayPath":"%(shown)b"},"type":"attachment"
+turn_duration: "type":"system","subtype":"turn_duration","durationMs":%(number 2000 400000)b
+compact_summary: "type":"user","message":{"role":"user","content":"The work so far, in short:\n\n
+    %(text 6000 16000 4)b"},"isVisibleInTranscriptOnly":true,"isCompactSummary":true
+compact_boundary: {"parentUuid":null,"logicalParentUuid":"%(above)b","isSidechain":false,
+    "type":"system","subtype":"compact_boundary","content":"Conversation compacted",
+    "isMeta":false,"timestamp":"%(when)b","uuid":"%(new)b","level":"info",
+    "compactMetadata":{"trigger":"%(trigger)b","preTokens":%(tokens)b%(kept)b}%(trailer)b
+kept: ,"preservedSegment":{"headUuid":"%(head)b","anchorUuid":"%(anchor)b","tailUuid":"%(last)b"},
+    "preservedMessages":{"anchorUuid":"%(anchor)b","uuids":[%(all)b],"allUuids":[%(all)b]}
+microcompact_boundary: "type":"system","subtype":"microcompact_boundary",
+    "content":"Context microcompacted","isMeta":false,"level":"info",
+    "microcompactMetadata":{"trigger":"auto","preTokens":90000,"tokensSaved":30000,
+    "compactedToolIds":[],"clearedAttachmentUUIDs":[]}
+progress: {"parentUuid":%(parent)b,"isSidechain":false,"type":"progress","data":{
+    "type":"bash_progress","output":"%(text 64 900)b","elapsedTimeSeconds":%(number 1 90)b},
+    "toolUseID":"bash-progress-%(number 0 1000)b","parentToolUseID":"toolu_01%(hex 22)b",
+    "uuid":"%(uuid)b","timestamp":"%(time)b"%(trailer)b
+file_history_snapshot: {"type":"file-history-snapshot","messageId":"%(message)b","snapshot":{
+    "messageId":"%(message)b","trackedFileBackups":{%(backups)b},"timestamp":"%(when)b"},
+    "isSnapshotUpdate":false}
+backup: "src/inlet_%(file)b.py":{"backupFileName":"%(hex 16)b@v1","version":1,
+    "backupTime":"%(when)b"}
+queue_operation: {"type":"queue-operation","operation":"%(operation)b","timestamp":"%(time)b",
+    "sessionId":"%(session)b"%(content)b}
+summary: {"type":"summary","summary":"Mend the ferry ledger","leafUuid":"%(uuid)b"}
+metadata: {"type":"%(type)b","%(key)b":"%(value)b","sessionId":"%(session)b"}
+Bash: {"command":"%(text 64 400 4)b","description":"%(text 64 65 4)b"}
+Bash_content: "%(out)b"
+Bash_detail: {"stdout":"%(out)b","stderr":"","interrupted":false,"isImage":false}
+Read: {"file_path":"%(module)b"}
+Read_content: "%(out)b"
+Read_detail: {"type":"text","file":{"filePath":"%(module)b","content":"%(out)b",
+    "numLines":%(count)b,"startLine":1,"totalLines":%(count)b}}
+Edit: {"file_path":"%(module)b","old_string":"%(old)b","new_string":"%(replaced)b",
+    "replace_all":false}
+Edit_content: "%(path)b was changed."
+Edit_detail: {"filePath":"%(path)b","originalFile":"%(out)b","structuredPatch":[],
+    "userModified":false,"replaceAll":false}
+Grep: {"pattern":"ferry_%(hex 4)b","path":"/srv/demo/project"}
+Grep_content: "%(out)b"
+Grep_detail: %(Bash_detail)b
+image: {"file_path":"%(module)b"}
+image_content: [{"type":"image","source":{"type":"base64","media_type":"image/png",
+    "data":"%(out)b"}}]
+image_detail: {"type":"image","file":{"base64":"%(out)b","type":"image/png",
+    "originalSize":%(count)b}}
+decoy_escaped: {"command":"tail -n 40 other.jsonl | grep compact_boundary",
+    "description":"look at another session"}
+decoy_escaped_content: "%(out)b"
+decoy_escaped_detail: %(Bash_detail)b
+decoy_escaped_out: %(text 64 400 8)b\n%(quoted)b\n%(text 64 400 8)b
+decoy_nested: {"filter":{"type":"system","subtype":"compact_boundary"}}
+decoy_nested_content: [{"type":"text","text":"%(out)b"}]
+decoy_nested_detail: {"structuredContent":{"entries":[%(entry)b,
+    {"type":"user","isCompactSummary":true}]}}
+""")
+"""The rows, the blocks in them, and of each tool its call and its result: for the model, and for
+the client's own use."""
+
+TOKENS = {"fresh": (1, 10), "cached": (0, 4000), "read": (20_000, 150_000), "written": (1, 2000)}
+# Facts about the session, of which a loader keeps the last of each type.
+FACTS = (
     (b"permission-mode", b"permissionMode", b"acceptEdits"),
     (b"last-prompt", b"lastPrompt", b""),
     (b"last-prompt", b"lastPrompt", b""),
     (b"ai-title", b"aiTitle", b"Mend the ferry ledger"),
     (b"mode", b"mode", b"normal"),
 )
+TOOLS = (
+    *[("Bash", "Bash")] * 45,
+    *[("Read", "Read")] * 25,
+    *[("Edit", "Edit")] * 15,
+    *[("Grep", "Grep")] * 10,
+    *[("mcp__tide__query", "Grep")] * 5,
+)
+"""The tools of a hundred calls, each with the name of its templates."""
 
 
-def opening(session: Session) -> None:
-    """Write the first lines of the file; the custom title stands nowhere else."""
-    line = b'{"type":"summary","summary":"Mend the ferry ledger","leafUuid":"%b"}\n'
-    session.ledger.write("summary", line % session.dice.uuid())
-    user_prompt(session)
-    write_metadata(session, b"custom-title", b"customTitle", b"harbour works")
+class Session(Writer):
+    """What one row needs to know of the rows before it."""
+
+    slug = b""
+
+    def __init__(self, target: BinaryIO, options: Options) -> None:
+        dice = Dice(options.seed, "rows")
+        super().__init__(target, ROWS, dice, session_id(options.seed).encode())
+        self.now = options.begin
+        self.options = options
+        self.prompt = dice.uuid()
+        self.parent = b"null"
+        self.chain: deque[bytes] = deque(maxlen=PRESERVED_ROWS)
+        self.image_bytes = 0
+        self.segment_end = 0
+        self._signatures = base64.b64encode(dice.noise(SIGNATURE_POOL_BYTES))
+
+    @property
+    def position(self) -> int:
+        """The bytes so far without the images, which would swallow whole segments."""
+        return self.size - self.image_bytes
+
+    @property
+    def version(self) -> bytes:
+        """The client's, which may have been updated after a compaction."""
+        later = VERSIONS * len(self.boundaries) // (self.options.boundaries + 1)
+        return b"%d" % (FIRST_VERSION + later)
+
+    def cut(self, size: int, share: int = 1) -> bytes:
+        """Return about `size` bytes of text, at most one share of what the segment has left."""
+        room = (self.segment_end - self.position) // share
+        return super().cut(min(size, max(room, SMALLEST_TEXT)))
+
+    def new_prompt(self) -> bytes:
+        """Return the id of a prompt, which the results after it have, too."""
+        self.prompt = self.dice.uuid()
+        return self.prompt
+
+    def module(self) -> bytes:
+        """Return the path of some file of the project."""
+        return b"%b/src/inlet_%d.py" % (PROJECT, self.dice.between(0, 100))
+
+    def signature(self) -> bytes:
+        """Return what makes a reply's reasoning so large."""
+        start = self.dice.between(0, len(self._signatures) // 8) * 4
+        return self._signatures[start : start + self.dice.between(75, 625) * 4]
+
+    def row(
+        self, kind: str, template: str | None = None, details: bytes = b"", /, **given: bytes
+    ) -> bytes:
+        """Write the next row of the conversation and return its uuid."""
+        body = self.fill(template or kind, **given)
+        new = given.get("new") or self.dice.uuid()
+        self.write(kind, "row", body=body, new=new, details=details)
+        self.parent = b'"%b"' % new
+        self.chain.append(new)
+        return new
+
+    def assistant(self, kind: str, **given: bytes) -> bytes:
+        """Write a reply of one block and return its uuid."""
+        block = self.fill(kind, **given)
+        tokens = {name: self.dice.number(*limits) for name, limits in TOKENS.items()}
+        return self.row(kind, "assistant", block=block, **tokens)
 
 
-def metadata(session: Session) -> None:
-    """Write a fact about the session, of which a loader keeps the last of each type."""
-    row_type, key, value = session.dice.choice(METADATA)
-    write_metadata(session, row_type, key, value or session.text(64, 65))
-
-
-def write_metadata(session: Session, row_type: bytes, key: bytes, value: bytes) -> None:
-    """Write one such fact."""
-    line = b'{"type":"%b","%b":"%b","sessionId":"%b"}\n'
-    session.ledger.write("metadata", line % (row_type, key, value, session.id))
-
-
-def progress(session: Session) -> None:
-    """Write a sign of life from a running command."""
-    dice = session.dice
-    line = (
-        b'{"parentUuid":%b,"isSidechain":false,"type":"progress","data":{"type":"bash_progress",'
-        b'"output":"%b","elapsedTimeSeconds":%d},"toolUseID":"bash-progress-%d",'
-        b'"parentToolUseID":"toolu_01%b","uuid":"%b","timestamp":"%b"%b'
-    )
-    data = (session.text(64, 900), dice.between(1, 90), dice.below(1000))
-    identity = (dice.hex(22), dice.uuid(), session.clock.tick())
-    session.ledger.write("progress", line % (session.parent, *data, *identity, session.trailer))
+def attachment(session: Session) -> None:
+    """Write a file that the client attached by itself."""
+    path = session.module()
+    session.row("attachment", path=path, shown=path.removeprefix(PROJECT + b"/"))
 
 
 def file_history_snapshot(session: Session) -> None:
     """Write which backups would undo what a message did."""
-    dice = session.dice
-    message_id, time = dice.uuid(), session.clock.tick()
-    backup = b'"src/inlet_%d.py":{"backupFileName":"%b@v1","version":1,"backupTime":"%b"}'
-    backups = b",".join(backup % (file, dice.hex(16), time) for file in range(dice.below(60)))
-    line = (
-        b'{"type":"file-history-snapshot","messageId":"%b","snapshot":{"messageId":"%b",'
-        b'"trackedFileBackups":{%b},"timestamp":"%b"},"isSnapshotUpdate":false}\n'
-    )
-    values = (message_id, message_id, backups, time)
-    session.ledger.write("file_history_snapshot", line % values)
+    message, when = session.dice.uuid(), session.time()
+    files = range(session.dice.between(0, 60))
+    backups = [session.fill("backup", file=b"%d" % file, when=when) for file in files]
+    kind = "file_history_snapshot"
+    session.write(kind, message=message, when=when, backups=b",".join(backups))
 
 
 def queue_operation(session: Session) -> None:
     """Write that a prompt waited for its turn, and that it came."""
-    line = b'{"type":"queue-operation","operation":"%b","timestamp":"%b","sessionId":"%b"%b}\n'
-    prompt = b',"content":"%b"' % session.text(64, 130)
-    for operation, content in ((b"enqueue", prompt), (b"dequeue", b"")):
-        values = (operation, session.clock.tick(), session.id, content)
-        session.ledger.write("queue_operation", line % values)
+    content = b',"content":"%b"' % session.text(64, 130)
+    session.write("queue_operation", operation=b"enqueue", content=content)
+    session.write("queue_operation", operation=b"dequeue", content=b"")
+
+
+def metadata(session: Session) -> None:
+    """Write a fact about the session."""
+    kind, key, value = session.dice.choice(FACTS)
+    session.write("metadata", type=kind, key=key, value=value or session.text(64, 65))
+
+
+# ---- tool calls: a reply that asks for one, and a user row that has the result twice
+
+
+def tool_round(session: Session, kind: str, tool: str, shape: str, **given: bytes) -> None:
+    """Write a call and its result."""
+    content, detail = (session.fill(f"{shape}_{part}", **given) for part in ("content", "detail"))
+    if tool == "Edit":
+        given |= {"old": session.text(64, 1500, 4), "replaced": session.text(64, 1500, 4)}
+    call = session.fill(shape, **given)
+    call_id = b"toolu_01" + session.dice.hex(22)
+    use = {"call_id": call_id, "tool": tool.encode(), "call": call}
+    caller = session.assistant("assistant_tool_use", **use)
+    details = session.fill("result_details", detail=detail, caller=caller)
+    session.row(kind, "tool_result", details, call_id=call_id, content=content)
+
+
+def tool_result(session: Session) -> None:
+    """Write a call of one of the usual tools."""
+    tool, shape = session.dice.choice(TOOLS)
+    size = session.dice.quantile(RESULT_BYTES)
+    if tool == "Edit":
+        given = {"path": session.module(), "out": session.cut(2 * size)}
+    else:
+        out = session.cut(size, 2)
+        given = {"out": out, "count": b"%d" % (out.count(b"\\n") + 1)}
+    tool_round(session, "tool_result", tool, shape, **given)
+
+
+def tool_result_big(session: Session) -> None:
+    """Write a command that printed up to a megabyte."""
+    out = session.cut(session.dice.quantile(BIG_RESULT_BYTES), 2)
+    tool_round(session, "tool_result_big", "Bash", "Bash", out=out)
+
+
+def image(session: Session, line_bytes: int) -> None:
+    """Write a picture that was looked at, in a line of about this size."""
+    before = session.size
+    out = base64.b64encode(session.dice.noise(line_bytes // 8 * 3))
+    tool_round(session, "image", "Read", "image", out=out, count=b"%d" % (len(out) // 4 * 3))
+    session.image_bytes += session.size - before
+
+
+# ---- boundaries, and decoys: rows that name one, contain one or look like one
+
+
+def compaction(session: Session) -> None:
+    """Write a boundary and the summary after it."""
+    dice, kept = session.dice, b""
+    above, new, summary = session.parent.strip(b'"'), dice.uuid(), dice.uuid()
+    trigger = b"auto" if dice.between(0, 10) else b"manual"
+    tokens, when = dice.number(150_000, 168_000), session.time()
+    every = session.options.preserved_every
+    if every and not (len(session.boundaries) + 1) % every:
+        rows = b",".join(b'"%b"' % uuid for uuid in session.chain)
+        ends = {"head": session.chain[0], "last": session.chain[-1]}
+        kept = session.fill("kept", anchor=summary, all=rows, **ends)
+    facts = {"above": above, "when": when, "trigger": trigger, "tokens": tokens, "kept": kept}
+    start = session.size
+    session.write("compact_boundary", new=new, **facts)
+    session.boundaries.append(start)
+    session.slug = b',"slug":"drifting-copper-lantern"'
+    session.parent = b'"%b"' % new
+    session.chain.clear()
+    session.row("compact_summary", new=summary)
+
+
+def foreign_boundary(session: Session) -> bytes:
+    """Return a complete boundary row of some other session."""
+    above, new, other = (session.dice.uuid() for _ in range(3))
+    facts = {"above": above, "when": session.time(), "trigger": b"auto", "tokens": b"155000"}
+    return session.fill("compact_boundary", new=new, session=other, kept=b"", **facts)
+
+
+def decoy_escaped(session: Session) -> None:
+    """Write a command that printed another session: a boundary inside of a string."""
+    quoted = foreign_boundary(session).replace(b'"', b'\\"')
+    out = session.fill("decoy_escaped_out", quoted=quoted)
+    tool_round(session, "decoy_escaped", "Bash", "decoy_escaped", out=out)
+
+
+def decoy_nested(session: Session) -> None:
+    """Write a tool that gave rows back as objects: a boundary, unescaped, deeper in the line."""
+    given = {"out": session.text(64, 400, 8), "entry": foreign_boundary(session)}
+    tool_round(session, "decoy_nested", "mcp__tide__sessions", "decoy_nested", **given)
 
 
 # ---- what is written when
 
-WritesRow = Callable[[Session], None]
+WritesRow = Callable[[Session], object]
 
 
-@dataclass(frozen=True, slots=True)
-class RowKind:
-    """A kind of row and how often it is written among a thousand."""
-
-    weight: int
-    write: WritesRow
+def row_of(kind: str, details: bytes = b"") -> WritesRow:
+    """Return what writes a row of the conversation of which all is in its template."""
+    return lambda session: session.row(kind, None, details)
 
 
-ROW_KINDS = (
-    RowKind(50, user_prompt),
-    RowKind(100, assistant_text),
-    RowKind(120, assistant_thinking),
-    RowKind(577, tool_result),
-    RowKind(3, tool_result_big),
-    RowKind(70, progress),
-    RowKind(10, attachment),
-    RowKind(20, file_history_snapshot),
-    RowKind(25, turn_duration),
-    RowKind(15, queue_operation),
-    RowKind(10, metadata),
+ROW_LOTTERY: tuple[WritesRow, ...] = (
+    *[row_of("user", b',"permissionMode":"acceptEdits"')] * 50,
+    *[lambda session: session.assistant("assistant_text")] * 100,
+    *[lambda session: session.assistant("assistant_thinking", signed=session.signature())] * 120,
+    *[tool_result] * 577,
+    *[tool_result_big] * 3,
+    *[lambda session: session.write("progress")] * 70,
+    *[attachment] * 10,
+    *[file_history_snapshot] * 20,
+    *[row_of("turn_duration", b',"isMeta":false')] * 25,
+    *[queue_operation] * 15,
+    *[metadata] * 10,
 )
-ROW_LOTTERY = tuple(kind.write for kind in ROW_KINDS for _ in range(kind.weight))
-DECOYS: dict[str, WritesRow] = {
-    "escaped": decoy_escaped,
-    "nested": decoy_nested,
-    "micro": microcompact_boundary,
-}
+"""How often each kind of row is written among a thousand."""
+DECOYS: tuple[tuple[int, WritesRow], ...] = (
+    (60, decoy_escaped),
+    (12, decoy_nested),
+    (8, row_of("microcompact_boundary")),
+)
+"""What a session of the reference size has so many of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A row that is not left to the lottery, and the position at which it is due."""
-
-    position: int
-    write: WritesRow
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """The positions at which segments end and events are due, in order."""
-
-    segment_ends: tuple[int, ...]
-    events: tuple[Event, ...]
+def opening(session: Session) -> None:
+    """Write the first lines of the file; the custom title stands nowhere else."""
+    session.write("summary")
+    ROW_LOTTERY[0](session)
+    session.write("metadata", type=b"custom-title", key=b"customTitle", value=b"harbour works")
 
 
-def make_schedule(options: Options) -> Schedule:
-    """Decide what the file will look like before its first byte is written."""
+def schedule(options: Options) -> tuple[list[int], deque[tuple[int, WritesRow]]]:
+    """Return where segments end, and what is due where without being left to the lottery."""
     dice = Dice(options.seed, "schedule")
     count = options.planned_images()
     limit = options.size // max(16, 2 * count)
     images = [min(dice.between(*IMAGE_LINE_BYTES), limit) for _ in range(count)]
     ends = segment_ends(dice, options, options.size - sum(images))
     span = ends[-1] if options.tail is None else ends[-2]
-    writers: list[WritesRow] = [partial(image, line_bytes=line_bytes) for line_bytes in images]
-    for name, number in options.planned_decoys().items():
-        writers += [DECOYS[name]] * number
-    first, last = span // 100, span * 98 // 100
-    events = [Event(dice.between(first, last + 1), write) for write in writers]
-    return Schedule(ends, tuple(sorted(events, key=lambda event: event.position)))
+    due: list[WritesRow] = [partial(image, line_bytes=line_bytes) for line_bytes in images]
+    for of_reference, write in DECOYS:
+        due += [write] * options.share(of_reference)
+    events = [(dice.between(span // 100, span * 98 // 100 + 1), write) for write in due]
+    return ends, deque(sorted(events, key=lambda event: event[0]))
 
 
-def segment_ends(dice: Dice, options: Options, total: int) -> tuple[int, ...]:
+def segment_ends(dice: Dice, options: Options, total: int) -> list[int]:
     """Cut the total into segments of unequal size, the last one as asked for."""
     weights = [dice.quantile(SEGMENT_WEIGHTS) for _ in range(options.boundaries + 1)]
     if options.tail is None:
         return shares(total, weights)
     before_tail = max(total - options.tail - BOUNDARY_BYTES, 0)
-    return (*shares(before_tail, weights[:-1]), total)
+    return [*shares(before_tail, weights[:-1]), total]
 
 
-def shares(total: int, weights: Sequence[int]) -> tuple[int, ...]:
+def shares(total: int, weights: Sequence[int]) -> list[int]:
     """Return where each share of the total ends."""
-    sums = tuple(itertools.accumulate(weights))
-    return tuple(total * part // sums[-1] for part in sums)
+    sums = list(itertools.accumulate(weights))
+    return [total * part // sums[-1] for part in sums]
 
 
 def generate(target: BinaryIO, options: Options) -> Truth:
     """Write a session to the target and return what is in it."""
-    ledger = Ledger(target)
-    session = Session(ledger, options)
-    schedule = make_schedule(options)
-    events = deque(schedule.events)
-    for number, end in enumerate(schedule.segment_ends):
+    session = Session(target, options)
+    ends, events = schedule(options)
+    for number, end in enumerate(ends):
         session.segment_end = end
-        begin = compaction if number else opening
-        begin(session)
+        (compaction if number else opening)(session)
         while session.position < end:
-            if events and events[0].position <= session.position:
-                events.popleft().write(session)
+            if events and events[0][0] <= session.position:
+                events.popleft()[1](session)
             else:
                 session.dice.choice(ROW_LOTTERY)(session)
-    for event in events:
-        event.write(session)
-    return Truth(
-        session_id=session.id.decode(),
-        bytes=ledger.size,
-        lines=ledger.lines,
-        sha256=ledger.sha256(),
-        boundaries=tuple(session.boundaries),
-        decoys=options.planned_decoys(),
-        kinds=ledger.kinds(),
-    )
+    for _, write in events:
+        write(session)
+    return session.truth()
 
 
-# ---- the command
-
-
-def parse_size(text: str) -> int:
-    """Read a size such as 400M, in powers of 1024."""
-    match = re.fullmatch(r"(\d+)([KMG]?)", text.upper())
-    if not match:
-        raise argparse.ArgumentTypeError(f"not a size: {text!r} (write 512K, 400M, 2G)")
-    return int(match[1]) * UNITS[match[2]]
-
-
-def make_parser() -> argparse.ArgumentParser:
-    """Describe the command line; an option's name is its field in Options."""
-    parser = argparse.ArgumentParser(
-        description="Write a synthetic Claude Code session: same arguments, same bytes.",
-        epilog="Counts without a stated default follow from the size.",
-    )
-    parser.add_argument("out", type=Path, help="a file, or a folder to put <sessionId>.jsonl in")
-    parser.add_argument("--truth", type=Path, metavar="FILE", help="write what is in it as JSON")
-    for name, read, text in (
-        ("size", parse_size, "of the file, in bytes (default: 400M)"),
-        ("boundaries", int, "compactions (default: %(default)s)"),
-        ("seed", int, "another session for every integer (default: %(default)s)"),
-        ("decoys-escaped", int, "boundaries that stand in a string"),
-        ("decoys-nested", int, "boundaries that stand deeper in a row"),
-        ("micro", int, "boundaries of the other sort"),
-        ("images", int, "lines of 5 to 11 MiB, smaller in a small file"),
-        ("preserved-every", int, "let every Nth boundary preserve earlier rows (default: none)"),
-        ("tail", parse_size, "about what follows the last boundary's line (default: as it falls)"),
-    ):
-        default = getattr(DEFAULTS, name.replace("-", "_"))
-        parser.add_argument(f"--{name}", type=read, metavar="N", default=default, help=text)
-    return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Generate one file and say what is in it."""
-    parser = make_parser()
-    settings = vars(parser.parse_args(arguments))
-    out: Path = settings.pop("out")
-    truth_file: Path | None = settings.pop("truth")
-    try:
-        options = Options(**settings)
-    except ValueError as error:
-        parser.error(str(error))
-    path = out / f"{session_id(options.seed)}.jsonl" if out.is_dir() else out
-    with path.open("wb", buffering=MIB) as target:
-        truth = generate(target, options)
-    record = {"path": str(path), **asdict(truth)}
-    if truth_file:
-        truth_file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    del record["kinds"]
-    print(json.dumps(record | {"boundaries": len(truth.boundaries)}, indent=1))
+def name(options: Options) -> str:
+    """Return the file's name, as the client calls it."""
+    return f"{session_id(options.seed)}.jsonl"
 
 
 if __name__ == "__main__":
-    main()
+    command(Options, generate, name)

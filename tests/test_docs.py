@@ -43,7 +43,7 @@ def matches(shown: str, printed: str) -> bool:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    options = generate_session.Options(size=generate_session.parse_size("24M"), boundaries=5)
+    options = generate_session.Options(size=24 << 20, boundaries=5)
     with (tmp_path / "session.jsonl").open("wb") as file:
         generate_session.generate(file, options)
     project = tmp_path / "claude" / "projects" / "-demo"
@@ -90,7 +90,7 @@ def test_the_readme_opens_with_the_disk_before_and_after_and_a_dry_run_follows()
 
 def test_the_help_that_is_stored_and_shown_is_the_commands_own() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "docs", "--check"], capture_output=True, check=False
+        [sys.executable, ROOT / "scripts" / "docs.py", "--check"], capture_output=True, check=False
     )
     assert done.returncode == 0, done.stdout
 

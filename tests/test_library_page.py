@@ -24,7 +24,7 @@ def all_clients(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("homes")
     project = folder / "claude" / "projects" / PROJECT
     (project / SESSION / "subagents").mkdir(parents=True)
-    options = generate_session.Options(size=generate_session.parse_size("24M"), boundaries=5)
+    options = generate_session.Options(size=24 << 20, boundaries=5)
     with (project / f"{SESSION}.jsonl").open("wb") as file:
         generate_session.generate(file, options)
     (project / SESSION / "subagents" / "agent-a1.jsonl").write_bytes(b'{"type":"user"}\n')

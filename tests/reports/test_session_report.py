@@ -59,9 +59,9 @@ def check_sums(found: SessionReport, data: bytes) -> None:
     assert sum(day.bytes for day in found.growth) == len(data)
 
 
-def generated(size: int = 1 << 20, **options: int) -> bytes:
+def generated(images: int | None = None) -> bytes:
     stream = BytesIO()
-    made = generate_session.Options(size=size, **{"boundaries": 4, **options})
+    made = generate_session.Options(size=1 << 20, boundaries=4, images=images)
     generate_session.generate(stream, made)
     return stream.getvalue()
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import generate_gemini
-from generate_gemini import Options, Truth, generate
+from dice import Truth
+from generate_gemini import Options, generate
 from sessrotate.clients.gemini import json_reader
 from sessrotate.clients.gemini import reader as gemini_reader
 from support.gemini_sessions import Held
@@ -65,7 +66,6 @@ def test_an_object_is_indented_as_the_client_does_it() -> None:
     row = json.loads(data)
     assert json.dumps(row, ensure_ascii=False, indent=2).encode() == data
     assert tuple(each["id"] for each in row["messages"]) == truth.live
-    assert truth.messages == len(truth.live)
     assert max(len(json.dumps(each)) for each in row["messages"]) > WHOLE.big
 
 
@@ -81,7 +81,8 @@ def test_a_resume_sends_what_the_generator_says(options: Options) -> None:
         for record in reader.said(session.history(), session.bytes_of)
         if reader.key(record) is not None
     ]
-    assert len({reader.key(record) for record in told}) == len(told) <= truth.messages
+    keys = [reader.key(record) for record in told]
+    assert len(set(keys)) == len(keys) >= len(truth.live)
 
 
 @pytest.mark.parametrize("wrong", [{"format": "xml"}, {"size": -1}])

@@ -1,7 +1,7 @@
 """Whether an interrupted swap took place, and what the next run does about it: a table. Pure.
 
 Rule: decided by what the files hold, never by a number or a time. The first row that fits counts.
-`scripts/docs` writes the table into docs/internals/protocol.md.
+`scripts/docs.py` writes the table into docs/internals/protocol.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The help of every command, as typer lays it out on 80 columns: read from a file, not made.
 
-Rule: `scripts/docs` writes `help.txt` from the commands, and a test holds the two equal. A
+Rule: `scripts/docs.py` writes `help.txt` from the commands, and a test holds the two equal. A
 terminal narrower than that gets typer's own layout. Loading typer and all commands to show a page
 takes ten times as long as reading it.
 """
