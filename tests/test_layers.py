@@ -290,6 +290,7 @@ def test_only_what_runs_without_msgspec_has_dataclasses() -> None:
             {"rich", "sessrotate.doctor", "sessrotate.cli.list", "sessrotate.reading.search"},
         ),
         ("import sessrotate.cli.split, sessrotate.cli.stitch", {"rich", "ijson", "ctypes"}),
+        ("import sessrotate.cli.setup, sessrotate.cli.status", {"tomlkit"}),
         (
             "import sessrotate.segments.load, sessrotate.segments.split, sessrotate.reading.stitch",
             {"typer", "rich"},
