@@ -101,7 +101,7 @@ def test_another_file_can_be_named(file: Path, tmp_path: Path) -> None:
     [
         (
             b"[prune]\nkeep-last = 3\n",
-            "Line 2: unknown setting in [prune]: keep-last (did you mean",
+            "Unknown setting in [prune]: keep-last (did you mean",
         ),
         (b"\xff", "not UTF-8"),
         (b"[", "not TOML"),

@@ -272,7 +272,7 @@ def test_wrong_settings_are_a_finding(home: Home) -> None:
     assert ended.code == 1
     (finding,) = ended.document()["findings"]
     assert finding["kind"] == "settings"
-    assert "Line 2: rotate.min_gain must be a size" in finding["detail"]
+    assert "rotate.min_gain must be a size" in finding["detail"]
 
 
 def test_where_the_folder_of_all_archives_is_gone_that_is_one_finding(home: Home) -> None:

@@ -744,7 +744,7 @@ def test_settings_are_made_and_gone_again(home: Home) -> None:
 
 def test_what_was_there_is_kept_beside_it_and_comes_back(home: Home) -> None:
     path, backup = settings_of(home), settings_of(home).with_name("settings.json.bak-sessrotate")
-    data = b'{\r\n\t"n": 1e400, "n": 1.0,\r\n\t"hooks": { }}'
+    data = b'{\r\n\t"n": 1e2, "m":\t1.0,\r\n\t"hooks": { }}'
     write(path, data).chmod(0o640)
     assert str(backup) in run(home, "install").out
     assert backup.read_bytes() == data
@@ -813,9 +813,9 @@ def test_a_mark_that_an_editor_put_before_the_settings_stays(home: Home, text: b
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"{", "no JSON from line 1, column 2 on"),
+        (b"{", "not plain JSON from line 1, column 2 on"),
         (b"\xff", "not UTF-8"),
-        (b'{"hooks": []}', "hooks is not an object"),
+        (b'{"hooks": []}', "got `array` - at `$.hooks`"),
         (b'{"hooks": {}, "hooks": {}}', "twice"),
     ],
 )

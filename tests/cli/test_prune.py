@@ -318,7 +318,7 @@ def test_what_is_freed_for_good_is_what_du_says_that_the_disk_gains(home: Home) 
     before = homes.on_disk(ours)
     done = called(*empty, "--yes", "--json").document()["bytes_freed"]
     gained = before - homes.on_disk(ours)
-    assert gained == pytest.approx(done, abs=4096)  # where the clock's file is new
+    assert gained == pytest.approx(done, abs=4096)
     assert planned == done > 0
 
 

@@ -180,7 +180,6 @@ def test_a_whole_run_is_undone(home: Home, tmp_path: Path) -> None:
     other(home).write_bytes(undated)
     then = time.time() - 45 * DAY
     os.utime(other(home), (then, then))
-    homes.believe(time.time())
     ran = called("run")
     assert ran.code == 0, ran
     assert not other(home).exists()
@@ -271,7 +270,6 @@ def test_what_that_run_freed_keeps_the_session_rotated_and_is_named(
     other(home).unlink()
     settings = b'rotate.min_gain = 0\nprune.keep_last = 2\ntrash.grace = "0"\n'
     write(tmp_path / "xdg-config" / "sessrotate" / "config.toml", settings)
-    homes.believe(time.time())
     assert called("run").code == 0
     short = home.live.read_bytes()
     ended = called(*UNDO)
@@ -467,7 +465,6 @@ def test_ten_runs_of_five_kinds_undone_in_any_order_give_every_byte_back(
 ) -> None:
     settings = SETTINGS.replace(b'archive.older_than = "30d"', b"")
     write(home.config.parent / "xdg-config" / "sessrotate" / "config.toml", settings)
-    homes.believe(time.time())
     drawn = Drawn(home, seed)
     for number, kind in enumerate(drawn.random.sample(KINDS * 2, 10)):
         drawn.go_on(number)

@@ -217,7 +217,7 @@ def test_settings_that_are_a_link_stay_one_and_lines_end_as_they_did(home: Home)
     before = target.read_bytes()
     assert called("setup", "--yes").code == 0
     assert path.is_symlink()
-    assert b'before_cleanup = "3d"  # by `sessrotate setup`\r\n' in target.read_bytes()
+    assert b'before_cleanup = "3d" # by `sessrotate setup`\r\n' in target.read_bytes()
     assert called("setup", "--remove").code == 0
     assert path.is_symlink()
     assert target.read_bytes() == before

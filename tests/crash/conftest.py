@@ -24,7 +24,7 @@ def _nobody_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sessrotate.segments.compressed.workers", lambda _: 1)
     monkeypatch.setattr("sessrotate.system.lease.PAUSE", 0)
     # A trash is named after the time: here it is always the same, so that states can be compared.
-    stamp = "sessrotate.in_place.clock_check.stamp"
+    stamp = "sessrotate.archive.clock.stamp"
     monkeypatch.setattr(stamp, lambda now=1_800_000_000.0: now)
 
 

@@ -232,7 +232,7 @@ class Life:
         (self.archive / "manifest.json").unlink(missing_ok=True)
 
     def the_clock_is_set(self) -> None:
-        self.offset = self.chance.choice([-30, 0, 30]) * DAY
+        self.offset = self.chance.choice([-30, 0, 400]) * DAY
 
     def time_passes(self) -> None:
         self._becomes_older(self.chance.choice([0.01, 1.1, 8.0]))

@@ -238,9 +238,7 @@ def test_the_hook_writes_nothing_behind_a_link(
     assert home.live.read_bytes() == DATA
 
 
-@pytest.mark.parametrize(
-    "name", ["locks/clock.json", "locks/run.pid", f"hook/{homes.PROJECT}/{ID}.json"]
-)
+@pytest.mark.parametrize("name", ["locks/run.pid", f"hook/{homes.PROJECT}/{ID}.json"])
 @pytest.mark.parametrize("level", ["file", "folder"])
 def test_a_small_file_of_ours_is_not_opened_by_a_link(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, level: str

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from msgspec.structs import replace
 
-from sessrotate.archive import place
+from sessrotate.archive import clock, place
 from sessrotate.errors import DamagedError, InUseError, RefusedError, StorageError
 from sessrotate.in_place import fleet, operations
 from sessrotate.job import run, run_log, steps
@@ -55,7 +55,9 @@ trash.grace = false
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     made = homes.home(tmp_path, monkeypatch, DATA)
-    homes.believe(NOW)
+    monkeypatch.setattr(
+        clock, "_written", dict
+    )  # what is written is from today, and not from `NOW`
     return made
 
 
@@ -258,9 +260,7 @@ def test_what_another_sessrotate_works_on_is_in_use(
 ) -> None:
     monkeypatch.setattr(run, "WAIT", 0.01)
     home.rotate()
-    homes.believe(NOW - 8 * DAY)
     done(now=NOW - 8 * DAY)
-    homes.believe(NOW)
     with locks.alone(home.where, 1):
         report = done(ALL.replace("keep_last = 2", "keep_last = 1"))
     found = became(report)
@@ -340,10 +340,8 @@ def test_a_dry_run_says_what_the_run_does_and_changes_nothing(home: Home) -> Non
     done("[rotate]\nmin_gain = 0")
     home.append(boundary(90) + row(91))
     where = place.of_live(home.live.with_name(f"{OTHERS[0]}.jsonl"))
-    homes.believe(NOW - 8 * DAY)
     pruned = prune.prepare([where], settings().prune, NOW - 8 * DAY, lambda _done: None)
     assert [done.error for done in prune.execute(pruned, 1)] == [None]
-    homes.believe(NOW)
     crashed(home.rotate, "sessrotate.in_place.seal.finish")
     other(home, "5e55107a-0000-4000-a000-000000000200")
     before = snapshot(home.config.parent)

@@ -18,12 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate.archive import place, state
-from sessrotate.archive.clock import Seen
 from sessrotate.errors import RefusedError, SessrotateError
 from sessrotate.fs import exact
 from sessrotate.in_place import operations, waiting
 from sessrotate.reading import stitch
-from sessrotate.segments import one_line
 from sessrotate.system import lease
 from support.command_line import ID, write
 from support.crash.changes import TWO_NAMES
@@ -183,18 +181,10 @@ def home(folder: Path, patch: pytest.MonkeyPatch, data: bytes | None = None) -> 
     return made
 
 
-def believe(now: float) -> None:
-    """Let the clock be one that has run on for a month up to `now`, in seconds since 1970."""
-    path = place.clock_file()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.write_bytes(one_line.dump(Seen(float(now - 30 * 86_400), *[float(now)] * 3)))
-
-
 def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
-    """Let so many days pass, in which the machine was never off."""
+    """Let so many days pass."""
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + days * 86_400)
-    believe(time.time())
 
 
 def sealed(folder: Path, number: int, session: str = ID) -> Path:

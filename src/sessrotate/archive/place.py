@@ -327,11 +327,6 @@ def run_lock() -> Path:
     return root() / LOCKS / "run"
 
 
-def clock_file() -> Path:
-    """Return where it is remembered when the clock was seen last."""
-    return root() / LOCKS / "clock.json"
-
-
 def archives(prefix: str = "", unread: Unread = ignored) -> Iterator[Place]:
     """Yield the archives of ids that begin so, in order; `unread` is told what cannot be read."""
     projects = frozenset(names_in(real(claude.projects_folder())))

@@ -11,7 +11,7 @@ person is said.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -105,7 +105,8 @@ def saving(older_than: str = "") -> str:
 
     `older_than` is as in `plan`.
     """
-    margin, age = None, units.age(older_than) if older_than else None
+    margin: float | None = None
+    age = units.age(older_than) if older_than else None
     with suppress(SessrotateError):
         found = file.read(None).settings.archive
         margin, age = found.before_cleanup, age if found.older_than is None else found.older_than
@@ -244,13 +245,11 @@ def _setting(parts: frozenset[str], older_than: str) -> Change:
     """Return the settings with those of these parts, where nobody has set them."""
     path, target, data = _settings()
     after = keys.commented() if data is None else _text(data)
-    try:
+    with _named(path):
         for key, given in _wanted(parts, older_than):
             after = edit.without(after, key)  # of ours, so that it fits the client's period now
-            if given and not edit.is_set(after, key):
+            if not edit.is_set(after, key):
                 after = edit.with_setting(after, key, given)
-    except (RefusedError, WrongUsageError) as error:
-        raise type(error)(f"{printable(str(path))} was left alone. {error}") from None
     return Change(path, target, data, after.encode(), None)
 
 
@@ -274,9 +273,19 @@ def _unset() -> Change:
     path, target, data = _settings()
     if data is None or others():  # which run by the same settings
         return Change(path, target, data, data, None)
-    left = edit.without_ours(_text(data))
+    with _named(path):
+        left = edit.without_ours(_text(data))
     is_ours_alone = left == keys.commented() and left.encode() != data and path == target
     return Change(path, target, data, None if is_ours_alone else left.encode(), None)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the file in whatever keeps it as it is."""
+    try:
+        yield
+    except (RefusedError, WrongUsageError) as error:
+        raise type(error)(f"{printable(str(path))} was left alone. {error}") from None
 
 
 def _settings() -> tuple[Path, Path, bytes | None]:

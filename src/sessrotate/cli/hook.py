@@ -42,7 +42,7 @@ def call(context: typer.Context, *, min_gain: MinGain = hook.LEAST) -> None:
 def install(*, min_gain: MinGain = hook.LEAST, dry_run: DryRun = False) -> None:
     """Add the hook to Claude Code's settings.json.
 
-    Nothing else in the file is touched, and a backup is kept. To change the limit, install again.
+    No other setting in it changes, and a backup is kept. To change the limit, install again.
     """
     options.size(min_gain)
     done = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessrotate.archive import restored
+from sessrotate.archive import clock, restored
 from sessrotate.cli import archives, streams
 from sessrotate.cli.options import (
     DryRun,
@@ -24,9 +24,8 @@ from sessrotate.cli.options import (
     sized,
 )
 from sessrotate.errors import RefusedError, WrongUsageError, printable
-from sessrotate.in_place import clock_check
 from sessrotate.in_place.outcome import Outcome, each, failure
-from sessrotate.job import journal, run_log
+from sessrotate.job import journal
 from sessrotate.job.config import file as config_file
 from sessrotate.render import prune as render_prune
 from sessrotate.retention import pin, prune, trash
@@ -124,7 +123,7 @@ def command(
     found += each(wanted if empty_trash else (), look)
     shown = _shown(planned, dues if empty_trash else None, due_after)
     by_age = bool((due_after and shown.is_due) or (max_age is not None and shown.trashed))
-    found += _check_clock(due_after, now, by_age=by_age, dry_run=dry_run)
+    found += _check_clock(now, by_age=by_age, dry_run=dry_run)
     if not as_json:
         places = (each.where for each in planned.holdings) if planned is not None else ()
         streams.write(render_prune.plan(shown, archives.seen(places), is_verbose=is_verbose))
@@ -198,19 +197,17 @@ def _accept(wanted: list[Place], wait: float, *, every: bool, dry_run: bool) -> 
         streams.message(f"The archive of {name} {said}")
 
 
-def _check_clock(grace: float | None, now: float, *, by_age: bool, dry_run: bool) -> list[Outcome]:
+def _check_clock(now: float, *, by_age: bool, dry_run: bool) -> list[Outcome]:
     """Raise RefusedError if something would go by its age and the clock is not believed.
 
     Of a dry run, which shows its plan all the same, that is returned as what it would come to.
     """
-    clock = clock_check.look(grace, now, run_log.last_at())
-    if not dry_run:
-        clock_check.remember(clock)
-    if not (clock.doubt and by_age):
+    doubt = clock.doubt(now) if by_age else ""
+    if not doubt:
         return []
     refusal = RefusedError(
-        f"Nothing was changed. {clock.doubt} Two things go by no clock: `--empty-trash --grace 0`, "
-        "and rules without --max-age."
+        f"Nothing was changed. {doubt} Two things go by no clock: `--empty-trash --grace 0`, and "
+        "rules without --max-age."
     )
     if not dry_run:
         raise refusal

@@ -16,17 +16,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sessrotate import names
-from sessrotate.archive import continued, found_files, owner, place, record, restored, state
+from sessrotate.archive import clock, continued, found_files, owner, place, record, restored, state
 from sessrotate.automation.findings import Finding, not_running
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_folder, real
 from sessrotate.doctor import away, cut, strangers
 from sessrotate.doctor.settings import Setting, settings
-from sessrotate.errors import DamagedError, SessrotateError, WrongUsageError, printable
-from sessrotate.in_place import aside, clock_check, fleet, recover, waiting
+from sessrotate.errors import DamagedError, SessrotateError, printable
+from sessrotate.in_place import aside, fleet, recover, waiting
 from sessrotate.in_place.obstacles import disk
-from sessrotate.job import run_log
-from sessrotate.job.config import file as config_file
 from sessrotate.job.schedule.installed import installed
 from sessrotate.retention import transaction, trash
 from sessrotate.system import locks
@@ -59,7 +57,7 @@ def findings(archives: Sequence[Place] | None = None) -> Iterator[Finding]:
     yield from _obstacles()
     yield from not_running(installed())
     yield from _kept()
-    yield from _clock(archives)
+    yield from _clock()
     yield from (Finding("", str(path), "unread", told) for path, told in strangers.hidden())
     yield from (Finding("", str(path), "settings", told) for path, told in strangers.links())
     yield from (Finding("", str(path), "stranger", told) for path, told in strangers.earlier())
@@ -146,14 +144,9 @@ def _without_archive(lost: Place) -> Finding:
     return Finding(lost.session, str(lost.archive), "damaged", problem)
 
 
-def _clock(archives: Sequence[Place]) -> Iterator[Finding]:
-    """Yield why nothing goes by age, where anything could."""
-    grace = None
-    with suppress(WrongUsageError):  # said of the settings already
-        grace = config_file.grace()
-    verdict = clock_check.look(grace, time.time(), run_log.last_at(), archives)
-    if verdict.doubt and clock_check.is_at_stake(archives):
-        yield Finding("", str(place.clock_file()), "clock", verdict.doubt)
+def _clock() -> Iterator[Finding]:
+    if doubt := clock.doubt(time.time()):
+        yield Finding("", str(place.root()), "clock", doubt)
 
 
 def _kept() -> Iterator[Finding]:

@@ -1,8 +1,8 @@
 """Claude Code's settings.json with our hook added or removed: text → text. Pure.
 
-Rule: everything but our own entry stays the same, character for character: the spelling of numbers,
-escapes, the order of keys, white space. So the text is never written again from its values; our
-entry's own text is inserted or removed where a tokenizer says that it belongs.
+Rule: every value but our own entry stays, and so does the order of keys. The text is written anew
+from its values, with the indent and the ends of lines that it has; where that would lose a value
+(comments, a key that is there twice, a number out of range), it is refused, with what to add.
 
 The shape that the client documents (2.0.28 to 2.1.330), and the only one that is touched:
 
@@ -15,19 +15,18 @@ whole settings.
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from sessrotate import units
-from sessrotate.errors import RefusedError
-from sessrotate.parsing import json_edit
+from sessrotate.errors import RefusedError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from sessrotate.parsing.json_edit import Box, Value
 
 ENDED: Final = "SessionEnd"
 """The event of a session that ends."""
@@ -50,23 +49,19 @@ _QUIETLY: Final = " 2>/dev/null || true"
 """A program that is gone, or half uninstalled, cannot see to it itself that the client goes on."""
 
 
-class _Ours(Struct, frozen=True):
-    """An entry of ours: its number in its lists, and where its command is in the text."""
-
-    entries: Box
-    number: int
-    groups: Box
-    group: int
-    command: Value
+class _Group(Struct, frozen=True):
+    hooks: list[dict[str, Any]]
 
 
-class _Found(Struct, frozen=True):
-    """The objects and the list that lead to our entries of an event, as far as they exist."""
+class _Hooks(Struct, frozen=True, rename="pascal"):
+    session_start: tuple[_Group, ...] = ()
+    session_end: tuple[_Group, ...] = ()
 
-    top: Box
-    hooks: Box | None
-    event: Box | None
-    ours: tuple[_Ours, ...]
+
+class _Shape(Struct, frozen=True):
+    """What we rely on; the rest is nobody's business."""
+
+    hooks: _Hooks = _Hooks()
 
 
 def command(program: str, least: str) -> str:
@@ -94,151 +89,132 @@ def program_of(line: str) -> str | None:
 
 
 def commands(text: str) -> dict[str, list[str]]:
-    """Return the command lines of our entries by event. Raises as `install` does."""
-    return {
-        event: [json_edit.string(text, one.command) or "" for one in _look(text, event).ours]
-        for event in EVENTS
-    }
+    """Return the command lines of our entries by event.
+
+    Raises RefusedError if the text is not JSON, or not of the documented shape.
+    """
+    hooks = _load(text).get("hooks", {})
+    return {event: [one["command"] for one in _ours(hooks.get(event, []))] for event in EVENTS}
 
 
 def install(text: str, line: str) -> str:
     """Return the settings with one entry of ours for each of `EVENTS`, which calls this line.
 
-    An existing entry gets the command line and keeps everything else. Raises RefusedError if the
-    text is not JSON, or not of the documented shape.
+    An existing entry gets the command line and keeps everything else. Raises RefusedError as
+    `commands` does, then with what to add by hand.
     """
+    try:
+        settings = _load(text)
+    except RefusedError as error:
+        hooks = {event: [_group(event, line)] for event in EVENTS}
+        by_hand = f'"hooks": {json.dumps(hooks, ensure_ascii=False)}'
+        raise RefusedError(f"{error} Or add {printable(by_hand, 1000)} by hand.") from None
+    before = _plain(settings)
     for event in EVENTS:
-        text = _installed(text, event, line)
-    return text
+        groups = settings.setdefault("hooks", {}).setdefault(event, [])
+        if (first := next(_ours(groups), None)) is None:
+            groups.append(_group(event, line))
+        else:
+            first["command"] = line
+            groups[:] = _without(groups, keeping=first)
+    return text if _plain(settings) == before else _dump(settings, text)
 
 
-def _installed(text: str, event: str, line: str) -> str:
-    found = _look(text, event)
-    while len(found.ours) > 1:
-        text = _without(text, found.ours[-1])
-        found = _look(text, event)
-    if found.ours:
-        place = found.ours[0].command
-        if json_edit.string(text, place) == line:
-            return text
-        return json_edit.replaced(text, place, json.dumps(line, ensure_ascii=False))
+def _group(event: str, line: str) -> dict[str, Any]:
     entry = {"type": "command", "command": line, "timeout": TIMEOUT}
-    group = {**EVENTS[event], "hooks": [entry]}
-    if found.event is not None:
-        return json_edit.including(text, found.event, None, group)
-    if found.hooks is not None:
-        return json_edit.including(text, found.hooks, event, [group])
-    return json_edit.including(text, found.top, "hooks", {event: [group]})
+    return {**EVENTS[event], "hooks": [entry]}
 
 
 def remove(text: str, before: str | None) -> str:
     """Return the settings without our entries, and without objects that only held them.
 
-    `before` is the text before the first installation, if it is known: an empty object or list
-    that it had stays, as it was. Raises as `install` does.
+    `before` is the text before the first installation, if it is known; it is returned if it says
+    the same, but for objects that hold nothing. Raises RefusedError as `commands` does.
     """
-    touched = [event for event in EVENTS if _look(text, event).ours]
-    for event in touched:
-        while ours := _look(text, event).ours:
-            text = _without(text, ours[-1])
-    husks = _husks(before or "")
-    for event in touched:
-        found = _look(text, event)
-        if found.hooks is not None and found.event is not None:
-            text = _unhusked(text, found.hooks, event, found.event, husks)
-    found = _look(text, ENDED)
-    if touched and found.hooks is not None:
-        text = _unhusked(text, found.top, "hooks", found.hooks, husks)
-    top = json_edit.outermost(text)
-    if touched and not top.values and "" in husks:
-        return json_edit.replaced(text, top, husks[""])
-    return text
-
-
-def _unhusked(text: str, inside: Box, name: str, box: Box, husks: dict[str, str]) -> str:
-    """Return the text without an object or list that is empty now, unless it always was."""
-    if box.values:
+    if not any(commands(text).values()):
         return text
-    if name in husks:
-        return json_edit.replaced(text, box, husks[name])
-    return json_edit.without(text, inside, [value.key for value in inside.values].index(name))
+    left = _removed(text)
+    if before is not None:
+        with suppress(RefusedError):
+            if _plain(_removed(before)) == _plain(left):
+                return before
+    return _dump(left, text)
 
 
-def is_empty(text: str) -> bool:
-    """Tell whether settings have no entry; they have one if they cannot be understood."""
+def _removed(text: str) -> dict[str, Any]:
+    settings = _load(text)
+    hooks = settings.get("hooks", {})
+    for event in EVENTS.keys() & hooks:
+        hooks[event] = _without(hooks[event])
+        if not hooks[event]:
+            del hooks[event]
+    if not hooks:
+        settings.pop("hooks", None)
+    return settings
+
+
+# ── our entries ──────────────────────────────────────────────────────────────────────────────
+
+
+def _ours(groups: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    return (entry for group in groups for entry in group["hooks"] if _is_ours(entry))
+
+
+def _is_ours(entry: dict[str, Any]) -> bool:
+    line = entry.get("command")
+    return entry.get("type") == "command" and isinstance(line, str) and program_of(line) is not None
+
+
+def _without(groups: list[dict[str, Any]], keeping: object = None) -> list[dict[str, Any]]:
+    """Return groups without our entries but one, and without those that held nothing else."""
+    made = []
+    for group in groups:
+        left = [one for one in group["hooks"] if one is keeping or not _is_ours(one)]
+        if left or not group["hooks"]:
+            made.append({**group, "hooks": left})
+    return made
+
+
+# ── JSON ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _load(text: str) -> dict[str, Any]:
+    """Return what settings say. Raises RefusedError where they could not be written again."""
     try:
-        return not json_edit.document(text)
-    except RefusedError:
-        return False
+        found = json.loads(text, object_pairs_hook=_once)
+        _plain(found)
+        convert(found, _Shape)
+    except RecursionError:
+        raise RefusedError("It is nested too deeply.") from None
+    except json.JSONDecodeError as error:
+        at = f"line {error.lineno}, column {error.colno}"
+        raise RefusedError(f"It is not plain JSON from {at} on: fix that first.") from None
+    except (ValueError, ValidationError) as error:
+        said = printable(str(error))
+        raise RefusedError(f"The client expects something else ({said}): fix that first.") from None
+    settings: dict[str, Any] = found
+    return settings
 
 
-def _husks(before: str) -> dict[str, str]:
-    """Return the empty objects and lists that lead to our entries, by name ("" for the top)."""
-    boxes: dict[str, Box | None] = {}
-    try:
-        for event in EVENTS:
-            found = _look(before, event)
-            boxes |= {"": found.top, "hooks": found.hooks, event: found.event}
-    except RefusedError:
-        return {}
-    return {
-        name: before[box.start : box.end]
-        for name, box in boxes.items()
-        if box is not None and not box.values
-    }
+def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(members)
+    if len(made) < len(members):
+        keys = [key for key, _ in members]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"{twice} is there twice")
+    return made
 
 
-def _without(text: str, ours: _Ours) -> str:
-    """Remove one entry, and its group if it is the only one."""
-    if len(ours.entries.values) > 1:
-        return json_edit.without(text, ours.entries, ours.number)
-    return json_edit.without(text, ours.groups, ours.group)
+def _plain(settings: object) -> bytes:
+    """Return settings as one text, the same for the same values in the same order."""
+    return json.dumps(settings, allow_nan=False, ensure_ascii=False).encode()
 
 
-def _look(text: str, event: str) -> _Found:
-    json_edit.document(text)
-    top = json_edit.outermost(text)
-    hooks = _inner(text, top, "hooks", "{", "an object")
-    groups = None if hooks is None else _inner(text, hooks, event, "[", "a list")
-    ours = () if groups is None else tuple(_ours(text, event, groups))
-    return _Found(top, hooks, groups, ours)
-
-
-def _ours(text: str, event: str, groups: Box) -> Iterator[_Ours]:
-    for group, value in enumerate(groups.values):
-        inside = _object(text, value, f"An element of {event}")
-        entries = _inner(text, inside, "hooks", "[", "a list")
-        if entries is None:
-            raise RefusedError(
-                f"An object in {event} has no list of hooks: add one, or remove the object."
-            )
-        for number, entry in enumerate(entries.values):
-            members = _object(text, entry, f"A hook of {event}")
-            kind, line = (_member(members, key) for key in ("type", "command"))
-            if line is None or kind is None or json_edit.string(text, kind) != "command":
-                continue
-            if program_of(json_edit.string(text, line) or "") is not None:
-                yield _Ours(entries, number, groups, group, line)
-
-
-def _object(text: str, value: Value, what: str) -> Box:
-    if text[value.start] != "{":
-        raise RefusedError(f"{what} is not an object, which the client expects: fix that first.")
-    return json_edit.box(text, value.start)
-
-
-def _inner(text: str, box: Box, key: str, opening: str, what: str) -> Box | None:
-    """Return an object or list by its key, None if there is none."""
-    member = _member(box, key)
-    if member is None:
-        return None
-    if text[member.start] != opening:
-        raise RefusedError(f"Its {key} is not {what}, which the client expects: fix that first.")
-    return json_edit.box(text, member.start)
-
-
-def _member(box: Box, key: str) -> Value | None:
-    found = [value for value in box.values if value.key == key]
-    if len(found) > 1:
-        raise RefusedError(f"It has {key} twice, and the client reads only one: remove the other.")
-    return found[0] if found else None
+def _dump(settings: dict[str, Any], like: str) -> str:
+    """Return settings as a text, with the indent and the ends of lines of another one."""
+    broken = re.match(r"\s*\{[^\n]*\n([ \t]*)", like)
+    is_one_line = broken is None and like.strip() != "{}"
+    indent = None if is_one_line else (broken and broken[1]) or "  "
+    made = json.dumps(settings, indent=indent, ensure_ascii=False)
+    end = like[len(like.rstrip()) :]
+    return (made.replace("\n", "\r\n") if "\r\n" in like else made) + end

@@ -111,8 +111,7 @@ def plan_remove() -> Change:
         text = _text(before)
         known = None if first is None else first.removeprefix(BOM).decode(errors="replace")
         left = claude_settings.remove(text, known)
-        is_ours_alone = left != text and claude_settings.is_empty(left) and not path.is_symlink()
-    if is_ours_alone and (known is None or not claude_settings.is_empty(known)):
+    if left not in {text, known} and left.strip() == "{}" and not path.is_symlink():
         return Change(path, target, before, None, None)
     return Change(path, target, before, _begin(before) + left.encode(), None)
 

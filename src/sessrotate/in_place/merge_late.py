@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sessrotate import fs, names, units
-from sessrotate.archive import late_lines, owner, state
+from sessrotate.archive import clock, late_lines, owner, state
 from sessrotate.archive.late_lines import Counted
 from sessrotate.archive.record import HEAD, NO_SWAP, Intent, Late, Mark, Swap
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable
-from sessrotate.in_place import clock_check, rebuild_manifest, swap
+from sessrotate.in_place import rebuild_manifest, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.model import Span
 
@@ -86,7 +86,7 @@ def close(found: State) -> None:
         return
     restored = found.record.restored
     if begun.operation == "restore" and found.header is None:
-        restored = units.written(clock_check.stamp())
+        restored = units.written(clock.stamp())
     elif begun.operation == "rotate" and found.header is not None:
         restored = None
     left = None if pending is None else _waiting(begun, pending)

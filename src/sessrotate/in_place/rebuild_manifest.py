@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from sessrotate import fs, names, units
-from sessrotate.archive import continuity
+from sessrotate.archive import clock, continuity
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
 from sessrotate.errors import DamagedError, printable
-from sessrotate.in_place import clock_check
 from sessrotate.model import Boundary, Pruned, SealedSegment, Segment, Span
 from sessrotate.segments import first_line, header_chain, manifest
 from sessrotate.segments.manifest import Manifest
@@ -122,7 +121,7 @@ def _made(found: State, pruned: Collection[str]) -> Manifest:
     segments = header_chain.from_headers(folder, first, header)
     for problem in segments.problems:
         raise DamagedError(problem.detail)
-    at = units.written(clock_check.stamp())
+    at = units.written(clock.stamp())
     sealed: list[SealedSegment] = []
     for part in segments.parts:
         sealed.append(_sealed(segments, part, sealed[-1].segment.span.end if sealed else 0))

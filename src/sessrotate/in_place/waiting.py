@@ -19,12 +19,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import late_lines, place, record, state
+from sessrotate.archive import clock, late_lines, place, record, state
 from sessrotate.archive.late_lines import is_at, residue
 from sessrotate.archive.record import NO_SWAP, Batch, Mark, Waiting
 from sessrotate.errors import printable, storage
-from sessrotate.in_place import clock_check
-from sessrotate.in_place.clock_check import stamp
 from sessrotate.in_place.swap import change_record
 from sessrotate.model import Span
 from sessrotate.system import in_use, lease
@@ -75,20 +73,15 @@ def free_name(where: Place) -> Path:
     return where.waiting / str(number)
 
 
-def is_over(
-    file: FileIdentity, since_ns: int, quiet: float = QUIET, *, is_dry: bool = False
-) -> bool:
+def is_over(file: FileIdentity, since_ns: int, quiet: float = QUIET) -> bool:
     """Tell whether a file has been quiet for so many seconds, and nobody is known to write to it.
 
     `since_ns`, nanoseconds since 1970, is when it was replaced. A clock that cannot be believed
-    says no; unless this is a dry run, what was seen of the clock is remembered.
+    says no.
     """
     if quiet_for(file, since_ns) < quiet or any(in_use.writers(file)):
         return False
-    verdict = clock_check.look(quiet, time.time(), None)  # only now: it looks at every session
-    if not is_dry:
-        clock_check.remember(verdict)
-    return not verdict.doubt
+    return not clock.doubt(time.time())
 
 
 def quiet_for(file: FileIdentity, since_ns: int) -> float:
@@ -114,7 +107,7 @@ def keep(found: State, was: FileIdentity) -> bool:
     path = free_name(found.place)
     fs.create_folder(path.parent)
     # The record first: without it nothing would ever be done about the file.
-    _write(found.place, Waiting(int(path.name), mark, int(stamp() * 1e9), was.modified_ns))
+    _write(found.place, Waiting(int(path.name), mark, int(clock.stamp() * 1e9), was.modified_ns))
     # By a rename: a crash must not leave it two names, one of which may be anybody's.
     fs.rename_files({found.place.pack: path})
     return True

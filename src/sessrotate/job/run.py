@@ -17,12 +17,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sessrotate import __version__, find
-from sessrotate.archive import place
+from sessrotate.archive import clock, place
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_folder
 from sessrotate.errors import INTERRUPTED, SessrotateError, storage
-from sessrotate.in_place import clock_check, outcome, room
+from sessrotate.in_place import outcome, room
 from sessrotate.job import journal, run_log
 from sessrotate.job.job import EVERYTHING, Job, Scope, anew
 from sessrotate.job.steps import STEPS, Step, recovered
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from sessrotate.archive.clock import Verdict
     from sessrotate.in_place.operations import Progress
     from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.config.parse import Settings
@@ -104,9 +103,8 @@ def plan(
 
     Whoever only shows its figures may `recall` those of before.
     """
-    # Its evidence is looked for in all archives: only where something goes by it.
     is_asked = not settings.prune.is_empty or settings.trash.grace is not None
-    doubt = _clock(settings, now).doubt if is_asked else ""
+    doubt = clock.doubt(now) if is_asked else ""
     job = Job(settings, now, WAIT, progress, dry_run=True, doubt=doubt, scope=scope, recall=recall)
     unkept = journal.begin("run", is_kept=False)
     return Report(
@@ -136,8 +134,8 @@ def execute(
     stages: list[Stage] = []
     begun, kept = time.monotonic(), journal.begin(command)
     with _alone():
-        clock = _clock(settings, now)  # before this run changes a file, which would be a sign
-        job = Job(settings, now, WAIT, progress, dry_run=False, doubt=clock.doubt, scope=scope)
+        doubt = clock.doubt(now)  # before this run writes anything, which would be a sign
+        job = Job(settings, now, WAIT, progress, dry_run=False, doubt=doubt, scope=scope)
         try:
             for stage in _stages(job, kept):
                 stages.append(stage)  # noqa: PERF402 - an interrupt logs those that are done
@@ -146,13 +144,11 @@ def execute(
             if not isinstance(ending, Exception):
                 _log(now, time.monotonic() - begun, INTERRUPTED, stages)
             raise
-        finally:
-            clock_check.remember(clock)  # when a full disk has room again
         report = Report(
             dry_run=False,
             stages=tuple(stages),
             planned=job.planned,
-            doubt=clock.doubt,
+            doubt=doubt,
             hidden=_hidden(scope),
         )
         unlogged = _log(now, time.monotonic() - begun, report.code, stages) or kept.failure
@@ -166,10 +162,6 @@ def _saving(settings: Settings) -> str:
 
 def _hidden(scope: Scope) -> dict[str, str]:
     return find.hidden() if scope.only is None else {}  # or somebody knows which sessions they are
-
-
-def _clock(settings: Settings, now: float) -> Verdict:
-    return clock_check.look(settings.trash.grace, now, run_log.last_at())
 
 
 def _alone() -> AbstractContextManager[None]:

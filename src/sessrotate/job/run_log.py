@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from sessrotate import fs, units
 from sessrotate.clients.claude import client as claude
-from sessrotate.errors import INTERRUPTED, DamagedError, InputError, printable, storage
+from sessrotate.errors import INTERRUPTED, DamagedError, printable, storage
 from sessrotate.model import Count  # noqa: TC001 - msgspec reads the annotations
 from sessrotate.segments import one_line
 from sessrotate.system import locks, ownership, user_folders
@@ -143,7 +143,10 @@ def _alone() -> Iterator[Path]:
     user_folders.check_home(path)
     ownership.check(path)
     with storage("write the log of runs"), locks.log(path):
+        before = path.stat().st_mtime_ns if path.exists() else 0
         yield path
+        if path.stat().st_mtime_ns < before:
+            fs.set_time(path, before)  # a clock that is behind is known by this (`archive.clock`)
 
 
 def _append(path: Path, line: bytes) -> None:
@@ -219,15 +222,6 @@ def _check(path: Path) -> None:
     """Raise DamagedError if the log is no file: a pipe would wait."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise DamagedError(f"{printable(str(path))} is not a regular file: move it away.")
-
-
-def last_at() -> str | None:
-    """Return when the newest run began (ISO 8601, UTC), None if there is none to be read."""
-    try:
-        found = last()
-    except InputError:
-        return None
-    return None if found is None else found.at
 
 
 def last(*, by_itself: bool = False, or_killed: bool = False) -> LastRun | None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.errors import printable
-from sessrotate.job.config.keys import literal
-from sessrotate.job.config.parse import by_table
+from sessrotate.job.config.keys import KEYS, literal, written
 from sessrotate.render import common
 from sessrotate.render import prune as render_prune
 from sessrotate.render.common import count, size
@@ -17,7 +16,6 @@ from sessrotate.render.common import count, size
 if TYPE_CHECKING:
     from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.config.file import Loaded
-    from sessrotate.job.config.parse import Entry
     from sessrotate.job.run import Report, Stage
     from sessrotate.render.outcomes import Seen
 
@@ -139,14 +137,11 @@ def as_json(report: Report, loaded: Loaded) -> str:
 
 def settings(loaded: Loaded) -> str:
     """Return the settings in force, and where each value comes from."""
-    rows = [
-        (
-            entry.key.title,
-            "-" if entry.value is None else literal(entry.given),
-            "default" if entry.line is None else f"line {entry.line}",
-        )
-        for entry in loaded.settings.entries
-    ]
+    found, rows = loaded.settings, []
+    for key in KEYS:
+        value, line = found.value(key), found.lines.get(key.title)
+        said = "-" if value is None else literal(written(value))
+        rows.append((key.title, said, "default" if line is None else f"line {line}"))
     return f"{_source(loaded)}\n{common.plain_table(_SETTINGS, rows, left=set(_SETTINGS))}"
 
 
@@ -157,14 +152,15 @@ def _source(loaded: Loaded) -> str:
 
 def settings_json(loaded: Loaded) -> str:
     """Return the same for programs, in bytes and seconds; `given` is as written in the file."""
-
-    def told(entry: Entry) -> dict[str, Any]:
-        origin = "default" if entry.line is None else "file"
-        return {"value": entry.value, "given": entry.given, "from": origin, "line": entry.line}
-
-    document = {
-        "file": str(loaded.path),
-        "is_there": loaded.is_there,
-        "settings": by_table(loaded.settings.entries, told),
-    }
+    tables: dict[str, dict[str, Any]] = {key.table: {} for key in KEYS}
+    for key in KEYS:
+        value, line = loaded.settings.value(key), loaded.settings.lines.get(key.title)
+        origin = "default" if line is None else "file"
+        tables[key.table][key.name] = {
+            "value": value,
+            "given": written(value),
+            "from": origin,
+            "line": line,
+        }
+    document = {"file": str(loaded.path), "is_there": loaded.is_there, "settings": tables}
     return common.as_json(document)

@@ -189,18 +189,18 @@ def is_due(place: Place, note: PutAway) -> bool:
         left = [place.live.name]
     for file in left:
         with suppress(SessrotateError, OSError), Source.inside(folder(place), file) as source:
-            if source.size() >= LEAST and _asked(source, _since(note), is_dry=True) != "busy":
+            if source.size() >= LEAST and _asked(source, _since(note)) != "busy":
                 return True
     return False
 
 
-def _asked(source: Source, since_ns: int, *, is_dry: bool = False) -> lease.Answer:
+def _asked(source: Source, since_ns: int) -> lease.Answer:
     """Take a lease on a file; busy where there are none, and it has not been quiet for a day.
 
     Whoever has a file open writes to that very file, wherever it was moved. Closing it lets go.
     """
     answer = lease.read(source.fd)
-    is_quiet = answer != "none" or waiting.is_over(source.identity(), since_ns, is_dry=is_dry)
+    is_quiet = answer != "none" or waiting.is_over(source.identity(), since_ns)
     return answer if is_quiet else "busy"
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, units
-from sessrotate.archive import state
+from sessrotate.archive import clock, state
 from sessrotate.errors import (
     InputError,
     InUseError,
@@ -22,7 +22,7 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import clock_check, gain, outcome, room
+from sessrotate.in_place import gain, outcome, room
 from sessrotate.in_place.outcome import Outcome, failure
 from sessrotate.in_place.room import Need
 from sessrotate.model import Pruned
@@ -163,7 +163,7 @@ def execute(planned: PrunePlan, wait: float) -> Iterator[Outcome]:
     `wait` is how many seconds to wait for each lock. An archive that changed since it was planned,
     or whose session a client runs by now, is in use, and nothing of it is removed.
     """
-    at = units.written(clock_check.stamp(planned.now))
+    at = units.written(clock.stamp(planned.now))
     for holding in planned.holdings:
         gone = planned.removed(holding)
         if not gone and not holding.is_unsettled:

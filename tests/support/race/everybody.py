@@ -424,7 +424,6 @@ def _at_rest(race: Race, folder: Folder, wrote: dict[int, Wrote], result: Result
 
 def _forget_wrong_clocks(folder: Folder) -> None:
     """Have nothing wait for a time to come that a clock was set to, as if that had passed."""
-    (folder.config / "sessrotate" / "locks" / "clock.json").unlink(missing_ok=True)
     now = time.time_ns()
     for note in folder.config.glob(f"sessrotate/*/{ID}/waiting/*.json"):
         text = note.read_text()

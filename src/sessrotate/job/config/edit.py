@@ -1,19 +1,21 @@
 """A settings file with one setting added or taken back: text → text. Pure.
 
-Rule: everything else stays as it is, comments too, and the result is parsed before anybody gets it:
-if it does not say what was wanted, nothing is changed. A line of ours is known by its mark.
+Rule: everything else stays as it is, comments too. A line of ours is known by its mark.
 """
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate.errors import RefusedError, WrongUsageError
+from sessrotate.errors import RefusedError, WrongUsageError, printable
 from sessrotate.job.config import keys, parse
 
 if TYPE_CHECKING:
-    from sessrotate.job.config.keys import Given, Key
+    from collections.abc import Collection
+
+    from tomlkit import TOMLDocument
+
+    from sessrotate.job.config.keys import Key
 
 MARK: Final = "# by `sessrotate setup`"
 """The end of a line that `setup` has written."""
@@ -24,75 +26,66 @@ def is_set(text: str, key: Key) -> bool:
 
     Raises WrongUsageError if the text is no settings file.
     """
-    return any(entry.key == key and entry.line is not None for entry in parse.parsed(text).entries)
+    return key.title in parse.parsed(text).lines
 
 
-def with_setting(text: str, key: Key, given: Given) -> str:
-    """Return the text with a setting that is not in it yet.
+def with_setting(text: str, key: Key, given: str) -> str:
+    """Return the text with a setting that is not in it yet, last in its table.
 
-    Raises RefusedError if it cannot be added safely, WrongUsageError as `is_set` does.
+    Raises RefusedError if its table has no lines of its own, WrongUsageError as `is_set` does.
     """
-    end_of_line = "\r" if "\r\n" in text else ""
-    line = f"{key.name} = {keys.literal(given)}  {MARK}{end_of_line}"
-    lines = text.split("\n")
-    heading, commented = f"[{key.table}]", re.compile(rf"#\s*{key.name}\s*=")
-    at = next((number for number, each in enumerate(lines) if each.strip() == heading), None)
-    if at is None:
-        start = text if not text or text.endswith("\n") else f"{text}\n"
-        made = f"{start}{heading}  {MARK}{end_of_line}\n{line}\n"
-    else:
-        rest = range(at + 1, len(lines))
-        end = next((n for n in rest if lines[n].lstrip().startswith("[")), len(lines))
-        known = next((n for n in range(at + 1, end) if commented.match(lines[n])), None)
-        lines.insert(at + 1 if known is None else known + 1, line)
-        made = "\n".join(lines)
-    _check(text, made, key, given)
-    return made
+    parse.parsed(text)
+    import tomlkit  # noqa: PLC0415 - as in `_document`
+
+    end = "\r\n" if "\r\n" in text else "\n"
+    document, item = _document(text), tomlkit.item(given).comment(MARK)
+    item.trivia.trail = end
+    if key.table not in document:  # by itself, `tomlkit` parts tables by a line that would stay
+        begun = text if text[-1:] in {"", "\n"} else text + end
+        document = _document(f"{begun}[{key.table}] {MARK}{end}")
+    table: Any = document[key.table]
+    if isinstance(table, tomlkit.items.InlineTable):
+        line = f"`{key.name} = {keys.literal(given)}`"
+        raise RefusedError(f"Its {key.table} is all on one line: add {line} there by hand.")
+    table.append(key.name, item)
+    return tomlkit.dumps(document)
 
 
 def without(text: str, key: Key) -> str:
     """Return the text without the line for this key that `setup` has written, if it has."""
-    begun = re.compile(rf"\s*{key.name}\s*=")
-    lines = text.split("\n")
-    return "\n".join(line for line in lines if not (_is_ours(line) and begun.match(line)))
+    return _without(_document(text), {key.name}).as_string()
 
 
 def without_ours(text: str) -> str:
     """Return the text without the lines that `setup` has written.
 
     A table of ours stays where somebody has added to it: that would become another table's.
+    Raises WrongUsageError if the text is not TOML.
     """
-    lines = [line for line in text.split("\n") if not _is_ours(line) or _is_heading(line)]
-    return "\n".join(
-        line
-        for number, line in enumerate(lines)
-        if not (_is_ours(line) and _is_empty(lines[number + 1 :]))
-    )
+    document = _without(_document(text), {key.name for key in keys.KEYS})
+    for name in [*document]:
+        if _is_ours(document[name]) and not document[name]:
+            del document[name]
+    return document.as_string()
 
 
-def _is_ours(line: str) -> bool:
-    return line.rstrip().endswith(MARK)
+def _document(text: str) -> TOMLDocument:
+    import tomlkit  # noqa: PLC0415 - 50 ms, and only `setup` edits
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
 
-
-def _is_heading(line: str) -> bool:
-    return line.lstrip().startswith("[")
-
-
-def _is_empty(lines: list[str]) -> bool:
-    """Tell whether a table has nothing in it; these lines stand behind its heading."""
-    first = next((line for line in lines if line.strip() and line.lstrip()[0] != "#"), "[")
-    return _is_heading(first)
-
-
-def _check(before: str, after: str, key: Key, given: Given) -> None:
-    """Raise RefusedError unless the setting is all that the two differ in."""
-    old = {entry.key: entry.given for entry in parse.parsed(before).entries}
     try:
-        new = {entry.key: entry.given for entry in parse.parsed(after).entries}
-    except WrongUsageError:
-        new = {}
-    if new != {**old, key: given}:
-        raise RefusedError(
-            f"It is written in a way that cannot be extended safely: add `{key.name} = "
-            f"{keys.literal(given)}` to [{key.table}] by hand."
-        )
+        return tomlkit.parse(text)
+    except (TOMLKitError, RecursionError) as error:
+        raise WrongUsageError(f"This is not TOML: {printable(str(error))}") from None
+
+
+def _without(document: TOMLDocument, names: Collection[str]) -> TOMLDocument:
+    for table in (table for table in document.values() if isinstance(table, dict)):
+        for name in [name for name in table if name in names and _is_ours(table[name])]:
+            del table[name]
+    return document
+
+
+def _is_ours(item: object) -> bool:
+    trivia = getattr(item, "trivia", None)
+    return trivia is not None and trivia.comment == MARK

@@ -1,81 +1,187 @@
 """Every setting of `sessrotate run`: its kind, its default and what it means. Pure.
 
-Rule: `KEYS` is the only table. The file that `config init` writes, what `config show` prints and
-the page of the documentation follow from it. Nothing that removes or moves is on by default,
-except rotating and compressing, which lose nothing.
+Rule: the Structs here are the only table. The file that `config init` writes, what `config show`
+prints and the page of the documentation follow from them. Nothing that removes or moves is on by
+default, except rotating and compressing, which lose nothing.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import textwrap
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hints
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from sessrotate import units
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Value = int | float | bool | None
-    """In bytes, seconds, or a plain number; None if the setting is off."""
+    from collections.abc import Iterator
+    from typing import Self
 
     Given = str | int | bool
     """As it is written in the file."""
 
 
-class Kind(Struct, frozen=True):
-    """What a setting can be, in words and as a parser, which returns None for an invalid value.
+class Size(int):
+    """Bytes, as they are `given` in the file: in words, or as a whole number."""
 
-    If it `may_be_off`, `false` turns it off.
-    """
+    given: str | int
 
-    words: str
-    parse: Callable[[object], Value]
-    may_be_off: bool = True
-
-
-def _size(given: object) -> Value:
-    """Return bytes; a whole number is taken as bytes."""
-    if type(given) is int and given >= 0:
-        return given
-    return units.size(given) if isinstance(given, str) else None
+    def __new__(cls, given: object) -> Self:
+        """Raise ValueError for what is not a size."""
+        value = units.size(given) if isinstance(given, str) else given
+        if type(value) is not int or value < 0:
+            raise ValueError
+        made = super().__new__(cls, value)
+        made.given = given if isinstance(given, str) else value
+        return made
 
 
-def _whole(most: float) -> Callable[[object], Value]:
-    return lambda given: given if type(given) is int and 1 <= given <= most else None
+class Age(float):
+    """Seconds, as they are `given` in the file."""
+
+    given: str
+
+    def __new__(cls, given: object) -> Self:
+        """Raise ValueError for what is not an age."""
+        value = units.age(given) if isinstance(given, str) else None
+        if value is None or not isinstance(given, str):
+            raise ValueError
+        made = super().__new__(cls, value)
+        made.given = given
+        return made
 
 
-SIZE: Final = Kind('a size such as "500K", "50M" or "2G"', _size)
-AGE: Final = Kind(
-    'an age such as "30m", "12h", "30d" or "6w"',
-    lambda given: units.age(given) if isinstance(given, str) else None,
-)
-COUNT: Final = Kind("a whole number, 1 or more", _whole(math.inf))
-FLAG: Final = Kind(
-    "true or false", lambda given: given if isinstance(given, bool) else None, may_be_off=False
-)
+Count = Annotated[int, Meta(ge=1)]
+
+Value = Size | Age | int | bool | None
+"""In bytes, seconds, or a plain number; None if the setting is off."""
+
+_WORDS: Final[dict[Any, str]] = {
+    Size: 'a size such as "500K", "50M" or "2G"',
+    Age: 'an age such as "30m", "12h", "30d" or "6w"',
+    Count: "a whole number, 1 or more",
+    bool: "true or false",
+}
+
+
+def _is(means: str, example: Given | None = None) -> Meta:
+    """Return what a setting means, in a sentence or two, and an example if it is off by default."""
+    return Meta(description=means, examples=None if example is None else [example])
+
+
+class Table(Struct, frozen=True):
+    """The settings of one step; None for one that is off. A table's docstring is in the file."""
+
+
+class Rotate(Table, frozen=True):
+    """Move the history of sessions to their archives, compressed. Nothing is lost."""
+
+    min_gain: Annotated[Size | None, _is("Rotate where that frees at least this much disk.")] = (
+        Size("1M")
+    )
+    live: Annotated[
+        bool, _is("Rotate sessions that a client runs, too. Otherwise they wait for the next run.")
+    ] = False
+
+
+class Archive(Table, frozen=True):
+    """Move whole sessions out of the client's folder. Nothing is lost."""
+
+    older_than: Annotated[
+        Age | None,
+        _is("Archive sessions unused for at least this long, and for a day in any case.", "90d"),
+    ] = None
+    before_cleanup: Annotated[
+        Age | None,
+        _is(
+            "Archive sessions this long before the client would delete them "
+            "(after cleanupPeriodDays in its settings.json, by default 30 days): at most a third "
+            "of that period, and no session that was used within a day.",
+            "3d",
+        ),
+    ] = None
+
+
+class Codex(Table, frozen=True):
+    """Compress sessions of Codex, as the client itself reads them. Nothing is lost."""
+
+    compress_after: Annotated[
+        Age | None,
+        _is(
+            "Compress sessions unused for at least this long, and for a day in any case. Programs "
+            "that look for *.jsonl no longer see them. Unless this is set, or false, `tidy` does "
+            "so after 7 days.",
+            "7d",
+        ),
+    ] = None
+
+
+class Prune(Table, frozen=True):
+    """Move archived segments to the trash. Without a rule here, none is moved."""
+
+    keep_last: Annotated[
+        Count | None, _is("Keep this many of the last segments of each session.", 10)
+    ] = None
+    keep_within: Annotated[
+        Age | None,
+        _is("Keep segments at most this much older than the newest of their session.", "30d"),
+    ] = None
+    keep_daily: Annotated[
+        Count | None,
+        _is("Keep the newest segment of each of the last N days that have one.", 7),
+    ] = None
+    keep_weekly: Annotated[Count | None, _is("The same for weeks.", 8)] = None
+    keep_monthly: Annotated[Count | None, _is("The same for months.", 12)] = None
+    max_age: Annotated[
+        Age | None, _is("Remove segments older than this that no rule above keeps.", "52w")
+    ] = None
+    max_size: Annotated[
+        Size | None,
+        _is(
+            "Remove the oldest segments that no rule above keeps until all fit in this size.", "20G"
+        ),
+    ] = None
+
+
+class Trash(Table, frozen=True):
+    """Delete pruned segments. Until then, `sessrotate restore` brings them back."""
+
+    grace: Annotated[
+        Age | None,
+        _is('How long pruned segments stay in the trash. "0" deletes them in the same run.'),
+    ] = Age("7d")
+
+
+TABLES: Final[dict[str, type[Table]]] = {
+    "rotate": Rotate,
+    "archive": Archive,
+    "codex": Codex,
+    "prune": Prune,
+    "trash": Trash,
+}
+"""The tables, in the order in which `run` does what they say."""
 
 
 class Key(Struct, frozen=True):
-    """One setting. `default` and `example` are as in the file; a `default` of False means off.
+    """One setting: where it is, what it can be in words, what it means, its default, an example.
 
-    `means` is a sentence or two for the file and the documentation.
+    If it `may_be_off`, `false` turns it off. Default and example are as in the file.
     """
 
     table: str
     name: str
-    kind: Kind
+    words: str
+    may_be_off: bool
     means: str
-    default: Given = False
-    example: Given = False
+    default: Given
+    example: Given
 
     @property
     def is_off(self) -> bool:
         """Whether the setting is off by default."""
-        return self.kind.may_be_off and self.default is False
+        return self.may_be_off and self.default is False
 
     @property
     def title(self) -> str:
@@ -83,93 +189,26 @@ class Key(Struct, frozen=True):
         return f"{self.table}.{self.name}"
 
 
-TABLES: Final = {
-    "rotate": "Move the history of sessions to their archives, compressed. Nothing is lost.",
-    "archive": "Move whole sessions out of the client's folder. Nothing is lost.",
-    "codex": "Compress sessions of Codex, as the client itself reads them. Nothing is lost.",
-    "prune": "Move archived segments to the trash. Without a rule here, none is moved.",
-    "trash": "Delete pruned segments. Until then, `sessrotate restore` brings them back.",
-}
-"""What each table does, in the order in which `run` does it."""
+def _keys() -> Iterator[Key]:
+    for title, table in TABLES.items():
+        hints, unset = get_type_hints(table, include_extras=True), table()
+        for name in table.__struct_fields__:
+            kind, said = get_args(hints[name])
+            words, *off = (_WORDS.get(each, "") for each in get_args(kind) or (kind,))
+            default = written(getattr(unset, name))
+            example = said.examples[0] if said.examples else default
+            yield Key(title, name, words, bool(off), said.description, default, example)
 
-KEYS: Final = (
-    Key("rotate", "min_gain", SIZE, "Rotate where that frees at least this much disk.", "1M"),
-    Key(
-        "rotate",
-        "live",
-        FLAG,
-        "Rotate sessions that a client runs, too. Otherwise they wait for the next run.",
-    ),
-    Key(
-        "archive",
-        "older_than",
-        AGE,
-        "Archive sessions unused for at least this long, and for a day in any case.",
-        example="90d",
-    ),
-    Key(
-        "archive",
-        "before_cleanup",
-        AGE,
-        "Archive sessions this long before the client would delete them "
-        "(after cleanupPeriodDays in its settings.json, by default 30 days): at most a third of "
-        "that period, and no session that was used within a day.",
-        example="3d",
-    ),
-    Key(
-        "codex",
-        "compress_after",
-        AGE,
-        "Compress sessions unused for at least this long, and for a day in any case. Programs that "
-        "look for *.jsonl no longer see them. Unless this is set, or false, `tidy` does so after 7 "
-        "days.",
-        example="7d",
-    ),
-    Key(
-        "prune",
-        "keep_last",
-        COUNT,
-        "Keep this many of the last segments of each session.",
-        example=10,
-    ),
-    Key(
-        "prune",
-        "keep_within",
-        AGE,
-        "Keep segments at most this much older than the newest of their session.",
-        example="30d",
-    ),
-    Key(
-        "prune",
-        "keep_daily",
-        COUNT,
-        "Keep the newest segment of each of the last N days that have one.",
-        example=7,
-    ),
-    Key("prune", "keep_weekly", COUNT, "The same for weeks.", example=8),
-    Key("prune", "keep_monthly", COUNT, "The same for months.", example=12),
-    Key(
-        "prune",
-        "max_age",
-        AGE,
-        "Remove segments older than this that no rule above keeps.",
-        example="52w",
-    ),
-    Key(
-        "prune",
-        "max_size",
-        SIZE,
-        "Remove the oldest segments that no rule above keeps until all fit in this size.",
-        example="20G",
-    ),
-    Key(
-        "trash",
-        "grace",
-        AGE,
-        'How long pruned segments stay in the trash. "0" deletes them in the same run.',
-        "7d",
-    ),
-)
+
+def written(value: Value) -> Given:
+    """Return a setting's value as it is given in the file."""
+    if isinstance(value, Size | Age):
+        return value.given
+    return False if value is None else value
+
+
+KEYS: Final = tuple(_keys())
+"""Every setting; no two have the same name."""
 
 
 def literal(given: Given) -> str:
@@ -188,14 +227,13 @@ _HEAD: Final = """\
 def commented() -> str:
     """Return the file that `config init` writes: every setting explained, none set."""
     lines = [_HEAD]
-    for table, about in TABLES.items():
-        lines += [f"[{table}]", *_comment(about)]
+    for title, table in TABLES.items():
+        lines += [f"[{title}]", *_comment(table.__doc__ or "")]
         for key in KEYS:
-            if key.table == table:
+            if key.table == title:
                 default = "Off by default" if key.is_off else f"Default: {literal(key.default)}"
                 lines += ["", *_comment(f"{key.means} {default}.")]
-                shown = key.example if key.is_off else key.default
-                lines.append(f"#{key.name} = {literal(shown)}")
+                lines.append(f"#{key.name} = {literal(key.example)}")
         lines.append("")
     return "\n".join(lines)
 
