@@ -107,10 +107,7 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
             return
         # Before our own sets: these take whatever has a header for a segment of theirs.
         folder = around.folder(path)
-        look_around = where is None
-        segments = foreign_set.find(path, folder, look_around=look_around) or load.find(
-            path, folder
-        )
+        segments = foreign_set.find(path, folder) or load.find(path, folder)
         if segments is not None:
             yield segments
             return

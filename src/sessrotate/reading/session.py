@@ -330,11 +330,6 @@ def of_holder(path: Path, holder: Holder, on_gap: OnGap | None) -> Session:
             opened.cuts = open_segments.cuts(holder)
             return opened
         case SegmentSet(session=identity):
-            for problem in holder.problems:
-                if problem.kind == "stray":
-                    if on_gap is None:
-                        raise DamagedError(problem.detail)
-                    on_gap(problem.detail)
             client = client_of(holder.folder, holder.parts, holder.client)
             segments = open_segments.of_set(holder, client)
             opened = Session(client, identity, path, segments, on_gap=on_gap)
