@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from sessrotate.model import Codec, Layout
 
@@ -151,6 +151,14 @@ def parent_name(session: str, layout: Layout, index: int) -> str:
 def session_of(file_name: str) -> str:
     """Return the id of the session whose live file, or segment 0, has this name."""
     return file_name.removesuffix(CODEC_SUFFIX["zstd"]).removesuffix(SUFFIX)
+
+
+def uncompressed(parts: Sequence[str]) -> str:
+    """Return the last of a path's parts without `.zst`, if it is below the folder `archived`.
+
+    Elsewhere, a name that ends so is a segment's.
+    """
+    return parts[-1].removesuffix(CODEC_SUFFIX["zstd"]) if ARCHIVED in parts else parts[-1]
 
 
 def possible_sessions(file_name: str) -> tuple[str, ...]:

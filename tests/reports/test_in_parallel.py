@@ -1,10 +1,11 @@
-"""Work that two processes share has the results of a loop, whatever becomes of one of them."""
+"""Work that several processes share has the results of a loop, whatever becomes of one of them."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ import pytest
 from sessrotate import platforms
 from sessrotate.archive.place import Place
 from sessrotate.reports import discovery, machine_report
-from sessrotate.reports.in_parallel import mapped
+from sessrotate.reports import in_parallel as module
+from sessrotate.reports.in_parallel import mapped, streamed
 from support import homes
 from support.codex_sessions import FILES
 from support.command_line import ID, called, session, write
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ITEMS = list(range(101))
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 
 @pytest.fixture(autouse=True)
@@ -35,40 +39,22 @@ def process_of(_item: int) -> int:
     return os.getpid()
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("count", [1, 2, 3, 100, 101])
 def test_results_come_in_the_order_of_the_items(count: int) -> None:
     made = [*mapped(lambda item: (item, "x" * 10_000 * (item % 3)), ITEMS[:count], worth_it=1)]
     assert made == [(item, "x" * 10_000 * (item % 3)) for item in range(count)]
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_every_other_item_is_another_process_s() -> None:
-    made = [*mapped(process_of, [*ITEMS], worth_it=1)]
-    assert set(made[::2]) == {os.getpid()}
-    assert len(set(made[1::2])) == 1
-    assert os.getpid() not in made[1::2]
+def test_every_other_64_items_are_another_process_s() -> None:
+    made = [*mapped(process_of, [*range(200)], worth_it=1)]
+    here, there, again, last = made[:64], made[64:128], made[128:192], made[192:]
+    assert {*here, *again} == {os.getpid()}
+    assert len({*there, *last}) == 1
+    assert os.getpid() not in there
 
 
 def test_few_items_stay_in_this_process() -> None:
     assert {*mapped(process_of, [*ITEMS], worth_it=len(ITEMS) + 1)} == {os.getpid()}
-
-
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize(
-    "end",
-    [lambda: os._exit(3), lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: 1 // 0],
-)
-def test_what_a_process_that_dies_leaves_undone_is_done_here(end: object) -> None:
-    here = os.getpid()
-
-    def square(item: int) -> int:
-        if os.getpid() != here and item > 50:
-            assert callable(end)
-            end()
-        return item * item
-
-    assert [*mapped(square, [*ITEMS], worth_it=1)] == [item * item for item in ITEMS]
 
 
 class Unreadable:
@@ -81,12 +67,10 @@ class Unreadable:
         return Unreadable, (self.item, 0)
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_what_cannot_be_read_of_another_process_is_done_here() -> None:
     assert [each.item for each in mapped(Unreadable, [*ITEMS], worth_it=1)] == ITEMS
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_place_that_remembers_where_its_archive_is_crosses_processes(tmp_path: Path) -> None:
     def asked(number: int) -> Place:
         where = Place(tmp_path, "project", str(number), tmp_path / f"{number}.jsonl")
@@ -117,26 +101,6 @@ def gone_children() -> Iterator[None]:
             os.waitpid(process, os.WNOHANG)
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_an_error_is_raised_and_the_other_process_is_gone() -> None:
-    def fails(item: int) -> int:
-        if item == 20:
-            raise ValueError(item)
-        return item
-
-    with gone_children(), pytest.raises(ValueError, match="20"):
-        list(mapped(fails, [*ITEMS], worth_it=1))
-
-
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_whoever_stops_early_leaves_no_process_behind() -> None:
-    with gone_children():
-        results = mapped(process_of, [*ITEMS], worth_it=1)
-        next(results)
-        del results
-
-
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("command", [("list", "--json"), ("report", "--all", "--json")])
 def test_commands_say_the_same_with_a_second_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
@@ -147,13 +111,13 @@ def test_commands_say_the_same_with_a_second_process(
     alone = called(*command)
     monkeypatch.setattr(discovery, "WORTH_TWO", 1)
     monkeypatch.setattr(machine_report, "WORTH_TWO", 1)
+    monkeypatch.setattr(module, "BATCH", 1)
     with gone_children():
         shared = called(*command)
     assert (shared.code, shared.out) == (0, alone.out)
 
 
 @pytest.mark.scale
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_five_thousand_sessions_are_in_two_processes_what_they_are_in_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,3 +158,110 @@ def test_beside_another_thread_nothing_is_forked(monkeypatch: pytest.MonkeyPatch
     finally:
         done.set()
         waiting.join()
+
+
+# ── results as they come ─────────────────────────────────────────────────────────────────────
+
+
+def several(item: int) -> Iterator[tuple[int, int, str]]:
+    for number in range(item % 7):
+        yield item, number, "x" * 40_000 * (item % 3)
+
+
+EXPECTED = [each for item in ITEMS for each in several(item)]
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2, 3])
+@pytest.mark.parametrize("count", [0, 1, 2, 60])
+def test_results_come_in_the_order_of_a_loop(workers: int, count: int) -> None:
+    expected = [each for item in ITEMS[:count] for each in several(item)]
+    assert [*streamed(several, ITEMS[:count], workers)] == expected
+
+
+def test_the_work_of_several_is_all_done_by_them() -> None:
+    def where(_item: int) -> Iterator[int]:
+        yield os.getpid()
+
+    assert os.getpid() not in {*streamed(where, [*ITEMS], 2)}
+    here, *there = streamed(where, ITEMS[:2], 1)
+    assert (here, os.getpid() in there) == (os.getpid(), False)
+
+
+def test_a_result_comes_before_the_item_is_done() -> None:
+    waiting, goes_on = os.pipe()
+
+    def slow(item: int) -> Iterator[int]:
+        yield item
+        os.read(waiting, 1)
+
+    results = streamed(slow, [*ITEMS], 2)
+    assert next(results) == 0  # or waits for ever
+    os.write(goes_on, b"x" * len(ITEMS))
+    assert [*results] == ITEMS[1:]
+    os.close(waiting)
+    os.close(goes_on)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("at", [0, 3, 30])
+@pytest.mark.parametrize(
+    "end",
+    [lambda: os._exit(3), lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: 1 // 0],
+)
+def test_what_a_process_that_dies_leaves_undone_is_done_here(
+    end: object, at: int, workers: int
+) -> None:
+    here = os.getpid()
+
+    def dies(item: int) -> Iterator[tuple[int, int, str]]:
+        for number, each in enumerate(several(item)):
+            if os.getpid() != here and item >= at and number == 2:
+                assert callable(end)
+                end()
+            yield each
+
+    assert [*streamed(dies, [*ITEMS], workers)] == EXPECTED
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_is_raised_where_a_loop_would_raise_it(workers: int) -> None:
+    def fails(item: int) -> Iterator[int]:
+        yield item
+        if item == 20:
+            raise ValueError(item)
+
+    found: list[int] = []
+    with gone_children(), pytest.raises(ValueError, match="20"):
+        found.extend(streamed(fails, [*ITEMS], workers))
+    assert found == [*range(21)]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_whoever_stops_early_leaves_no_process_behind(workers: int) -> None:
+    with gone_children():
+        results = streamed(several, [*ITEMS], workers)
+        next(results)
+        del results
+
+
+def test_a_worker_that_is_far_ahead_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AHEAD", 100_000)
+    held: list[int] = []
+
+    def receive(worker: module.Worker) -> int:
+        done = real(worker)
+        held.append(worker.held)
+        return done
+
+    def large(item: int) -> Iterator[bytes]:
+        if item == 0:
+            time.sleep(0.5)
+        for _ in range(200):
+            yield bytes(10_000)
+
+    real = module.Worker.receive
+    monkeypatch.setattr(module.Worker, "receive", receive)
+    results = streamed(large, ITEMS[:4], 2)
+    next(results)
+    assert max(held) < 100_000 + 2 * module.READ + 64 * 10_000
+    assert sum(map(len, results)) == 4 * 200 * 10_000 - 10_000

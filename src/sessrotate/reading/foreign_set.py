@@ -1,16 +1,16 @@
 """A folder of segments that another tool wrote, as the public proposal has them: headers, no more.
 
-Rule: names in headers are data. They are compared with the folder's listing and never opened as
-paths. What they contradict is a problem of the set, and the rest can still be read. Nothing here
-proves that a set is whole: there are no digests, and nobody can tell that the newest segment is
-lost.
+The oldest is `ID.jsonl`, the others are `ID.1.jsonl`, `ID.2.jsonl` and so on, each with a header
+that names the session. Names in headers are data: they are compared with the folder's listing and
+never opened as paths. What they contradict is a problem of the set, and the rest can still be read.
+Nothing here proves that a set is whole: there are no digests, and nobody can tell that the newest
+segment is lost.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -25,28 +25,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from sessrotate.segments.header_chain import HeaderLine
-
 
 class _ForeignHeader(Struct, frozen=True):
-    """What a header line says: the session, the parent's name, the segment's number."""
+    """What the header line of a file says."""
 
-    root: str
-    parent: str | None
-    index: int | None
+    file: str
     line: bytes
-    is_ours: bool
+    parent: Any
+    index: Any
 
 
-def find(
-    path: Path, folder: Folder | None = None, *, look_around: bool = True
-) -> SegmentSet | None:
+def find(path: Path, folder: Folder | None = None) -> SegmentSet | None:
     """Return the set of another tool that a folder or a file in one stands for, None if it is none.
 
     Its segments have neither sizes nor digests. `folder` is the one that a file is in, if somebody
-    has looked at that. A segment 0 of the linked layout can be told from any other session only by
-    its neighbours; with `look_around` False they are not opened. Raises WrongUsageError if a folder
-    holds several sessions, StorageError if the system reports an error.
+    has looked at that. Raises WrongUsageError if a folder holds several sessions, StorageError if
+    the system reports an error.
     """
     with storage("look at the source"):
         is_folder = path.is_dir()
@@ -56,148 +50,78 @@ def find(
         folder = Folder(path if is_folder else path.parent)
     if names.MANIFEST in folder.names or names.INTENT in folder.names:
         return None
-    root = None
+    roots = folder.numbered
     if not is_folder:
-        head = _header(folder.lines.get(path.name, NO_HEADER))
-        session = names.session_of(path.name)
-        if head is not None and not head.is_ours:
-            root = head.root
-        elif look_around or session in folder.numbered:
-            root = session
-        else:
-            return None
-    heads = _headers(folder)
-    if root is None:
-        root = _only(heads)
-    mine = {file: head for file, head in heads.items() if head.root == root}
-    return _set(folder, root, mine) if root is not None and mine else None
-
-
-def _only(heads: Mapping[str, _ForeignHeader]) -> str | None:
-    roots = sorted({head.root for head in heads.values()})
-    if len(roots) > 1:
-        told = ", ".join(printable(root, 60) for root in roots[:10])
+        roots = roots.intersection(names.possible_sessions(path.name))
+    found = [(root, heads) for root in sorted(roots) if (heads := _headers(folder, root))]
+    if len(found) > 1:
+        told = ", ".join(printable(root, 60) for root, _ in found[:10])
         raise WrongUsageError(f"The folder holds several sessions ({told}): name a file of one.")
-    return roots[0] if roots else None
+    return _set(folder, *found[0]) if found else None
 
 
-def _headers(folder: Folder) -> dict[str, _ForeignHeader]:
-    """Return the headers of a folder; none if one of them is ours, since then the set is ours."""
-    found = {}
-    for file, line in folder.lines.items():
-        if (head := _header(line)) is not None:
-            found[file] = head
-            if head.is_ours:
-                return {}
+def _headers(folder: Folder, root: str) -> dict[int, _ForeignHeader]:
+    """Return the headers of a session's segments; none if one is ours, since the set is ours then.
+
+    Of two files for one segment, the plain one counts.
+    """
+    pattern = re.compile(re.escape(root) + r"\.([1-9]\d{0,4})\.jsonl(?:\.zst)?")
+    found: dict[int, _ForeignHeader] = {}
+    for match in filter(None, map(pattern.fullmatch, sorted(folder.names))):
+        line = folder.lines.get(match[0], NO_HEADER).line
+        try:
+            head: Any = json.loads(line)
+            is_header = (head["type"], head["subtype"]) == ("system", "segment_header")
+            is_of_root = is_header and head["rootSession"] == root
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+        if is_header and "sessrotate" in head:
+            return {}
+        index = int(match[1])
+        if is_of_root and index <= MAX_BOUNDARIES:
+            says = _ForeignHeader(match[0], line, head.get("parentFile"), head.get("segmentIndex"))
+            found.setdefault(index, says)
     return found
 
 
-def _header(read: HeaderLine) -> _ForeignHeader | None:
-    """Return what a file's header says, with its keys in any order; None if it has no header."""
-    line = read.line
-    try:
-        found: Any = json.loads(line)
-        root, kind = found["rootSession"], (found["type"], found["subtype"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    if kind != ("system", "segment_header") or not isinstance(root, str):
-        return None
-    parent = found.get("parentFile", found.get("parentSegment"))
-    index = found.get("segmentIndex")
-    return _ForeignHeader(
-        root=root,
-        parent=_plain(parent) if isinstance(parent, str) else None,
-        index=index if type(index) is int and 0 <= index <= MAX_BOUNDARIES else None,
-        line=line,
-        is_ours="sessrotate" in found,
-    )
-
-
-def _plain(name: str) -> str:
-    """Return a segment's name without folders and suffixes, which tools write differently."""
-    return names.session_of(re.split(r"[/\\]", name)[-1])
-
-
-def _numbered(root: str) -> re.Pattern[str]:
-    return re.compile(re.escape(root) + r"\.([1-9]\d{0,4})\.jsonl(?:\.zst)?")
-
-
-def _set(folder: Folder, root: str, heads: Mapping[str, _ForeignHeader]) -> SegmentSet:
-    places = _places(root, heads)
-    by_index: dict[int, list[str]] = defaultdict(list)
-    for file, index in places.items():
-        by_index[index].append(file)
-    for suffix in names.SUFFIXES:
-        if root + suffix in folder.names and root + suffix not in heads:
-            by_index[0].append(root + suffix)
-    numbered = all(_numbered(root).fullmatch(file) for file in heads)
+def _set(folder: Folder, root: str, heads: Mapping[int, _ForeignHeader]) -> SegmentSet:
+    first = [root + suffix for suffix in names.SUFFIXES if root + suffix in folder.names]
     parts = []
-    for index in range(max(by_index, default=0) + 1):
-        found = by_index[index][0] if index in by_index else None
-        # In the linked layout nobody knows what a lost segment was called.
-        name = names.segment_file(root, "numbered", index) if numbered or not index else ""
-        head = heads.get(found or "")
-        codec, line = codec_of(found or ""), head.line if head else b""
-        parts.append(SegmentFile(index, found or name, found, codec, head=line))
-    problems = [
-        Problem("stray", f"Nothing says where {printable(file)} belongs.")
-        for file in sorted(heads.keys() - places)
-    ]
-    problems += _wrong(parts, by_index, heads, numbered=numbered)
+    for index in range(max(heads) + 1):
+        head = heads.get(index)
+        file = head.file if head else next(iter(first), None) if not index else None
+        parts.append(
+            SegmentFile(
+                index=index,
+                name=file or names.segment_file(root, "numbered", index),
+                file=file,
+                codec=codec_of(file or ""),
+                head=head.line if head else b"",
+            )
+        )
+    problems = [*_wrong(parts, heads)]
     if not problems:
-        named = describe(next(part for part in parts if part.head))
+        named = describe(parts[min(heads)])
         problems = [Problem("unproven", f"{named} has no digest: nothing proves the set whole.")]
     return SegmentSet(folder.path, root, tuple(parts), None, None, tuple(problems))
 
 
-def _places(root: str, heads: Mapping[str, _ForeignHeader]) -> dict[str, int]:
-    """Return each file's number: by its name, else by its header, else by its parent's number.
-
-    Files whose parents form a circle, or lead to a file that is gone, have no number.
-    """
-    pattern = _numbered(root)
-    places: dict[str, int] = {}
-    children: dict[str, list[str]] = defaultdict(list)
-    for file, head in heads.items():
-        match = pattern.fullmatch(file)
-        index = int(match[1]) if match else head.index
-        if index is not None and index <= MAX_BOUNDARIES:
-            places[file] = index
-        elif head.parent is not None:
-            children[head.parent].append(file)
-    ready = [(_plain(file), index) for file, index in places.items()]
-    if root not in map(_plain, heads):
-        ready.append((root, 0))
-    for parent, index in ready:  # grows while it is gone through
-        if index < MAX_BOUNDARIES:
-            for file in children.pop(parent, ()):
-                places[file] = index + 1
-                ready.append((_plain(file), index + 1))
-    return places
-
-
-def _wrong(
-    parts: list[SegmentFile],
-    by_index: Mapping[int, list[str]],
-    heads: Mapping[str, _ForeignHeader],
-    *,
-    numbered: bool,
-) -> Iterator[Problem]:
+def _wrong(parts: list[SegmentFile], heads: Mapping[int, _ForeignHeader]) -> Iterator[Problem]:
     """Yield what is missing, and what a header contradicts: one problem a segment."""
     for part in parts:
-        index, files, head = part.index, by_index.get(part.index), heads.get(part.file or "")
-        before = by_index.get(index - 1)
-        if files is None:
-            named = describe(part) if part.name else f"Segment {index}"
-            yield Problem("missing", f"{named} is missing.", index)
-        elif len(files) > 1:
-            detail = f"is there twice: {printable(files[1])} is segment {index} too."
-            yield Problem("header", f"{describe(part)} {detail}", index)
+        head = heads.get(part.index)
+        if part.file is None:
+            yield Problem("missing", f"{describe(part)} is missing.", part.index)
         elif head is None:
             continue
-        elif numbered and head.index not in (None, index):
+        elif head.index not in (None, part.index):
             detail = f"its header says that it is segment {head.index}."
-            yield Problem("header", f"{describe(part)}: {detail}", index)
-        elif before and head.parent is not None and head.parent not in map(_plain, before):
-            detail = f"its header names the parent {printable(head.parent, 60)}."
-            yield Problem("header", f"{describe(part)}: {detail}", index)
+            yield Problem("header", f"{describe(part)}: {detail}", part.index)
+        elif head.parent is not None and _plain(head.parent) != _plain(parts[part.index - 1].name):
+            detail = f"its header names the parent {printable(str(head.parent), 60)}."
+            yield Problem("header", f"{describe(part)}: {detail}", part.index)
+
+
+def _plain(name: object) -> str:
+    """Return a segment's name without folders and suffixes, which tools write differently."""
+    return names.session_of(re.split(r"[/\\]", str(name))[-1])

@@ -107,10 +107,7 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
             return
         # Before our own sets: these take whatever has a header for a segment of theirs.
         folder = around.folder(path)
-        look_around = where is None
-        segments = foreign_set.find(path, folder, look_around=look_around) or load.find(
-            path, folder
-        )
+        segments = foreign_set.find(path, folder) or load.find(path, folder)
         if segments is not None:
             yield segments
             return
@@ -119,12 +116,9 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
 
 
 def is_compressed(path: Path) -> bool:
-    """Tell whether this is an agent's transcript that was compressed as its session was put away.
-
-    Elsewhere than in an archive, a file of such a name is a segment.
-    """
-    is_so = path.name.endswith(f"{names.SUFFIX}{names.CODEC_SUFFIX['zstd']}")
-    return is_so and path.name.startswith(claude.AGENT) and names.ARCHIVED in path.parts
+    """Tell whether a path is that of an agent's transcript in an archive, compressed there."""
+    plain = names.uncompressed(path.parts)
+    return plain != path.name and plain.startswith(claude.AGENT)
 
 
 def transcript(path: Path) -> Source:
@@ -132,8 +126,9 @@ def transcript(path: Path) -> Source:
 
     Raises as `Source` does; DamagedError if it cannot be decompressed.
     """
-    is_so = is_compressed(path)
-    return compressed_session.CompressedSession(path) if is_so else Source.itself(path)
+    if is_compressed(path):
+        return compressed_session.CompressedSession(path)
+    return Source.itself(path)
 
 
 def _may_be_parted(where: Place) -> bool:

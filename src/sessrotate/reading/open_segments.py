@@ -123,12 +123,6 @@ def of_set(segments: SegmentSet, client: Client) -> list[OpenSegment]:
     ]
 
 
-def cuts(holder: State | SegmentSet) -> list[str]:
-    """Return a sentence for each segment of which the client cut out most."""
-    problems = holder.problems if isinstance(holder, SegmentSet) else holder.cuts
-    return [problem.detail for problem in problems if problem.kind == "cut"]
-
-
 # ── inside ───────────────────────────────────────────────────────────────────────────────────
 
 

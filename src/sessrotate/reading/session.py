@@ -327,18 +327,13 @@ def of_holder(path: Path, holder: Holder, on_gap: OnGap | None) -> Session:
             segments, path = open_segments.of_state(holder), where.live
             opened = Session(claude, where.session, path, segments, carried=carried, on_gap=on_gap)
             opened.beside = archived_file.away(where) or path
-            opened.cuts = open_segments.cuts(holder)
+            opened.cuts = [each.detail for each in holder.cuts]
             return opened
         case SegmentSet(session=identity):
-            for problem in holder.problems:
-                if problem.kind == "stray":
-                    if on_gap is None:
-                        raise DamagedError(problem.detail)
-                    on_gap(problem.detail)
             client = client_of(holder.folder, holder.parts, holder.client)
             segments = open_segments.of_set(holder, client)
             opened = Session(client, identity, path, segments, on_gap=on_gap)
-            opened.cuts = open_segments.cuts(holder)
+            opened.cuts = [each.detail for each in holder.problems if each.kind == "cut"]
             return opened
         case Salvaged(session=identity, segments=found):
             return Session(claude, identity, path, found, on_gap=on_gap)

@@ -32,8 +32,8 @@ from sessrotate.reading.holders import Around, WholeFile
 from sessrotate.reading.search import ALL, Hit, Problem, Searched, search
 from sessrotate.reading.stretches import Window
 from sessrotate.reports import discovery, project_folder
+from sessrotate.reports.in_parallel import streamed
 from sessrotate.reports.session_info import SHORTEST, unambiguous
-from sessrotate.reports.streamed import streamed
 from sessrotate.segments import compressed_session
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def found(
     batches = [*_batches(parts, sessions)]
     total = sum(map(_size, sessions))
     look = partial(_in_window, query, show, around or Around())
-    workers = _WORKERS if total >= WORTH_TWO else 1
+    workers = _WORKERS if total >= WORTH_TWO else 0
     results = streamed(partial(_in_batch, sessions, look), batches, workers)
     merged = _Merged(look)
     last = {part.session: part for part in parts}

@@ -55,7 +55,7 @@ HARMLESS: Final = frozenset({"leftover", "pruned"})
 """Kinds of problems that say something about a set, while nothing is wrong with it."""
 
 
-READABLE: Final = frozenset({"leftover", "stray", "unproven", "cut"})
+READABLE: Final = frozenset({"leftover", "unproven", "cut"})
 """Kinds of problems that keep no segment from being read."""
 
 
@@ -63,9 +63,9 @@ class Problem(Struct, frozen=True):
     """Something wrong with a set: its kind in one word, and a sentence for a person.
 
     Kinds: unfinished, manifest, missing, header, changed, and the `READABLE` ones, which keep no
-    segment from being read: leftover, stray (a file that has no place in the set), unproven (a
-    set without digests) and cut (most of a segment is gone: its client did that). `HARMLESS` ones
-    are no damage. `index` is the segment's, if it is one.
+    segment from being read: leftover, unproven (a set without digests) and cut (most of a segment
+    is gone: its client did that). `HARMLESS` ones are no damage. `index` is the segment's, if it is
+    one.
     """
 
     kind: str

@@ -72,12 +72,7 @@ def away(live: Path, session: str) -> list[Path]:
 
 
 def _is_transcript(path: Path) -> bool:
-    """Tell whether this is an agent's transcript; of a session that was put away, a compressed one.
-
-    In an archive, that is below the folder `archived`.
-    """
-    is_away = names.ARCHIVED in path.parts
-    is_named_so = is_agent(path.name.removesuffix(_ZST) if is_away else path.name)
+    is_named_so = is_agent(names.uncompressed(path.parts))
     return is_named_so and path.is_file() and not path.is_symlink()
 
 
