@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import find
 from sessrotate.archive import owner, place, restored
-from sessrotate.cli import archives, streams
-from sessrotate.cli.in_place import progress
+from sessrotate.cli import archives, driver, streams
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, flag, one_of, whole
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
@@ -26,10 +24,11 @@ from sessrotate.in_place import gain, operations, outcome
 from sessrotate.job import journal, run_log, undo
 from sessrotate.job.undo import Undo
 from sessrotate.render import restore as render_restore
+from sessrotate.render.outcomes import Shown
 from sessrotate.retention import restore, rollouts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place.outcome import Outcome
@@ -102,7 +101,7 @@ def command(
     if project is not None and any(others):
         raise WrongUsageError("--project needs a SESSION.")
     now = None if keep_times else time.time()
-    how = _How(wait, now, dry_run, yes, as_json, quiet, keep_rotated)
+    how = _How(wait, dry_run, yes, as_json, quiet, touch=now, is_short=keep_rotated)
     if shows_runs:
         _list_runs(how)
         return
@@ -122,15 +121,10 @@ def command(
         _many([Undo(where, wanted) for where in places], how)
 
 
-class _How(Struct, frozen=True):
+class _How(driver.Options, frozen=True, kw_only=True):
     """The options; `touch` is what files are dated that the client would delete (since 1970)."""
 
-    wait: float
     touch: float | None
-    dry_run: bool
-    yes: bool
-    as_json: bool
-    quiet: bool
     is_short: bool
 
 
@@ -169,21 +163,16 @@ def _one(where: Place, wanted: Wanted, how: _How) -> None:
     if how.dry_run:
         done = _prepared(where, wanted, how)
     else:
-        done = restore.restore(where, wanted, how.wait, progress(quiet=how.quiet), touch=how.touch)
+        done = restore.restore(
+            where, wanted, how.wait, driver.progress(quiet=how.quiet), touch=how.touch
+        )
     if done.refusal is not None:
         raise done.refusal
-    if how.as_json:
-        became = done.outcome("planned" if how.dry_run else "done")
-        plans = {done.where: done}
-        streams.write(render_restore.as_json([became], plans, dry_run=how.dry_run))
-    else:
-        streams.write_lines(
-            render_restore.sentences(done, dry_run=how.dry_run, is_short=how.is_short)
-        )
-        if done.whole is not None and not how.dry_run:
-            streams.write(render_restore.on_disk(done.where, *_on_disk(done.where)))
-    if done.is_rollout and not how.dry_run:
-        streams.complain_of(journal.plain_again(where))
+    became = done.outcome("planned" if how.dry_run else "done")
+    document = render_restore.as_json([became], {done.where: done}, dry_run=how.dry_run)
+    failure = journal.plain_again(where) if done.is_rollout and not how.dry_run else None
+    shown = Shown(_lines(done, how), document, warnings=[failure])
+    driver.show(shown, as_json=how.as_json)
     is_back = not done.is_rollout and (done.away is not None or done.whole is not None)
     if is_back and not how.dry_run and how.touch is None:
         status = done.where.live.stat()
@@ -194,10 +183,13 @@ def _one(where: Place, wanted: Wanted, how: _How) -> None:
         restore.check_room(done)
 
 
-def _on_disk(where: Place) -> tuple[int, int]:
-    """Return what a session takes of the disk, and what of that its archive keeps."""
-    kept = restored.of(where)
-    return gain.measured(where), 0 if kept is None else kept.allocated
+def _lines(done: WayBack, how: _How) -> Iterator[str]:
+    """Yield what is said of one session, and what it takes of the disk."""
+    yield from render_restore.sentences(done, dry_run=how.dry_run, is_short=how.is_short)
+    if done.whole is not None and not how.dry_run:
+        kept = restored.of(done.where)
+        taken = gain.measured(done.where)
+        yield render_restore.on_disk(done.where, taken, 0 if kept is None else kept.allocated)
 
 
 def _prepared(where: Place, wanted: Wanted, how: _How) -> WayBack:
@@ -220,10 +212,9 @@ def _list_runs(how: _How) -> None:
     """List the runs, and what undoing each would give now."""
     noted = run_log.changes()
     told = [(run, _became(run, noted, how) if run.is_open else []) for run in journal.runs(noted)]
-    if how.as_json:
-        streams.write(render_restore.runs_json(told))
-    else:
-        streams.write(render_restore.runs(told))
+    driver.end(
+        Shown(render_restore.runs(told), render_restore.runs_json(told)), as_json=how.as_json
+    )
 
 
 def _undo(number: int | None, how: _How) -> None:
@@ -243,10 +234,10 @@ def _undo(number: int | None, how: _How) -> None:
         )
     if run is None:
         none = render_restore.as_json([], {}, dry_run=how.dry_run)
-        streams.write(none if how.as_json else render_restore.no_run(is_any=bool(runs)))
-        return
+        shown = Shown([render_restore.no_run(is_any=bool(runs))], none)
+        driver.end(shown, as_json=how.as_json)
     if not how.as_json:
-        streams.write(render_restore.heading(run))
+        streams.write_lines([render_restore.heading(run)])
     _many(_undone(run, noted, how), how, run, is_named=False)
 
 
@@ -272,35 +263,23 @@ def _many(
     plans: dict[Place, WayBack] = {}
     if not how.dry_run:
         left = (each.where for each in undone if each.where and not rollouts.is_one(each.where))
-        operations.finish_interrupted(left, how.wait, progress(quiet=how.quiet))
-    found = [_planned(each, how, plans, is_named=is_named) for each in undone]
-    chosen = [each.result == "planned" for each in found]
-    seen = archives.changed(() if how.as_json else found)
-    is_going = (
-        any(chosen)
-        and not how.dry_run
-        and archives.agreed(
-            render_restore.outcomes(found, plans, seen),
-            render_restore.total(found),
-            yes=how.yes,
-            as_json=how.as_json,
-        )
-    )
-    number, many, failure = itertools.count(1), sum(chosen), None
-    for at, each in enumerate(undone if is_going else ()):
-        if chosen[at]:
-            if not how.quiet and not how.as_json:
-                name = printable(found[at].session)
-                streams.message(f"{next(number)} of {many}: {name}")
-            found[at] = _done(each, found[at], how, plans)
-            failure = _note(each, found[at], how) or failure
-    streams.complain_of(failure)
-    if how.as_json:
-        dry_run = not is_going
-        streams.write(render_restore.as_json(found, plans, dry_run=dry_run, run=run))
-    elif is_going or how.dry_run or not any(chosen):
-        streams.write_lines(render_restore.outcomes(found, plans, seen))
-    raise typer.Exit(outcome.exit_code(found, in_use_counts=True))
+        operations.finish_interrupted(left, how.wait, driver.progress(quiet=how.quiet))
+    planned = [_planned(each, how, plans, is_named=is_named) for each in undone]
+    seen = archives.changed(() if how.as_json else planned)
+
+    def do() -> Shown:
+        found, failure, number = [*planned], None, itertools.count(1)
+        many = sum(each.result == "planned" for each in planned)
+        for at, each in enumerate(planned):
+            if each.result == "planned":
+                if not how.quiet and not how.as_json:
+                    streams.message(f"{next(number)} of {many}: {printable(each.session)}")
+                found[at] = _done(undone[at], each, how, plans)
+                failure = _note(undone[at], found[at], how) or failure
+        shown = render_restore.shown(found, plans, seen, run, dry_run=False)
+        return replace(shown, warnings=[failure])
+
+    driver.carry_out(render_restore.shown(planned, plans, seen, run, dry_run=True), do, how)
 
 
 def _note(wanted: Undo, became: Outcome, how: _How) -> SessrotateError | None:
@@ -334,7 +313,7 @@ def _planned(undo: Undo, how: _How, plans: dict[Place, WayBack], *, is_named: bo
 
 def _done(undo: Undo, planned: Outcome, how: _How, plans: dict[Place, WayBack]) -> Outcome:
     wanted = undo.wanted or restore.ALL
-    shown = progress(quiet=how.quiet)
+    shown = driver.progress(quiet=how.quiet)
 
     def act(where: Place) -> Outcome:
         plan = plans[where]
