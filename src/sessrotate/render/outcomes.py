@@ -10,7 +10,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
@@ -54,24 +54,18 @@ class Shown(Struct, frozen=True):
     code: int = 0
 
 
-class Total(Protocol):
-    """A sentence about all outcomes."""
-
-    def __call__(self, found: Sequence[Outcome], /, *, dry_run: bool) -> str:
-        """Return what was done, or in a dry run what would be."""
-
-
 class Kind(Struct, frozen=True):
     """What a command says of outcomes.
 
     `columns` are figures of a session by their titles, `keys` the same for programs, and `sums` are
-    of all of them. `total` is a sentence about all. A plan that moves something has a `note`.
+    of all of them. `total` makes a sentence of all, done or with `dry_run` to be done. A plan that
+    moves something has a `note`.
     """
 
     columns: Mapping[str, Callable[[Outcome], str]]
     keys: Mapping[str, Callable[[Outcome], int]]
     sums: Mapping[str, Callable[[Outcome], int]]
-    total: Total
+    total: Callable[..., str]
     note: str = ""
 
 

@@ -101,14 +101,12 @@ def _nothing(name: str, *, is_short: bool) -> str:
     return f"Nothing to restore: {name} is whole."
 
 
-def old(age: float, period: float) -> str | None:
-    """Say that a session that was put back is one that its client deletes; None if it is not.
+def old(age: float, period: float) -> str:
+    """Say that a session that was put back is one that its client deletes.
 
     `age` is how many seconds ago its live file was changed, and `period` after how many the client
     deletes it.
     """
-    if age < period:
-        return None
     return (
         f"It was last changed {age / _DAY:,.0f} days ago, and its client deletes sessions after "
         f"{period / _DAY:,.0f} days, at its next start. To keep it, `touch` the file now or raise "
@@ -187,9 +185,8 @@ def _under_rules(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> It
         for entry in found
         if entry.result in outcomes.CHANGED
         and entry.where is not None
-        and (plan := plans.get(entry.where)) is not None
-        and (plan.whole is not None or plan.away is not None)
-        and not plan.is_rollout
+        and entry.where in plans
+        and plans[entry.where].is_back
     ]
     if not back:
         return
