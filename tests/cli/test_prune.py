@@ -106,7 +106,7 @@ def test_a_person_is_asked(home: Home, answer: str, code: int) -> None:
     ended, said = asked(answer, "prune", ID, *LAST_TWO, env=home.env)
     assert ended == code, said
     assert said.count("Continue? [y/N]") == 1
-    assert re.search(r"Will move 2 segments of 4 \(.*B\) to the trash\. Continue\?", said)
+    assert re.search(r"Will move 2 segments of 4 \(.*B\) to the trash\.\s+Continue\?", said)
     assert "Traceback" not in said
     if answer in {"y\n", "YES\n"}:
         assert len(trashed(home)) == 2
@@ -119,7 +119,7 @@ def test_a_question_says_what_goes_for_good(home: Home) -> None:
     called("prune", ID, *LAST_TWO, "--yes")
     empty = ("prune", "--all", "--empty-trash", "--grace", "0")
     said = asked("n\n", *empty, env=home.env)[1]
-    assert re.search(r"Will free .*B for good\. Continue\? \[y/N\]", said)
+    assert re.search(r"Will free .*B for good\.\s+Continue\? \[y/N\]", said)
     assert said.count("for good") == 1
     said = called(*empty, "--dry-run").out
     assert re.fullmatch(r"Would free .*B for good\.\n", said)

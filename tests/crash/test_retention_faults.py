@@ -51,7 +51,7 @@ def run_prune(found: Session) -> None:
 
 
 def run_restore(found: Session) -> None:
-    restore.restore(found.where, restore.SHORT, 1, unseen)
+    restore.restore(found.where, restore.Wanted(whole=False), 1, unseen)
 
 
 def run_empty(found: Session) -> None:

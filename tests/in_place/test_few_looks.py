@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from sessrotate.archive import state
+from sessrotate.segments import manifest
 from support import homes
+from support.command_line import ID, called
 from support.lines import session
 
 if TYPE_CHECKING:
@@ -34,7 +36,10 @@ def test_a_session_is_opened_three_times_at_most(
 
     home = homes.home(tmp_path, monkeypatch, DATA)
     monkeypatch.setattr(state, "opened", counted)
-    for deed in (home.rotate, home.restore, home.rotate):
+    for deed in (home.rotate, home.restore, home.rotate, lambda: called("restore", ID)):
         looks.clear()
+        manifest.parse.cache_clear()
         deed()
         assert len(looks) <= MOST, deed
+        assert manifest.parse.cache_info().misses <= MOST, deed
+    assert home.live.read_bytes() == DATA

@@ -14,7 +14,7 @@ from render.test_list import SIZES, TEXTS
 from sessrotate.archive.place import Place
 from sessrotate.errors import InUseError
 from sessrotate.in_place.outcome import Outcome, failure
-from sessrotate.render import in_place, outcomes, restore, tidy, widths
+from sessrotate.render import outcomes, tidy, widths
 from sessrotate.render.outcomes import Seen
 from support.command_line import raw_controls
 from support.entries import NOW, entry, titled
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     Figures = Mapping[str, Callable[[Outcome], str]]
 
 FIGURES = {
-    "rotate": in_place.FIGURES,
-    "archive": outcomes.PUT_AWAY,
-    "restore": restore.FIGURES,
+    "rotate": outcomes.ROTATED.columns,
+    "archive": outcomes.PUT_AWAY.columns,
+    "restore": outcomes.BROUGHT_BACK.columns,
     "tidy": tidy.FIGURES,
 }
 
@@ -88,7 +88,7 @@ def test_of_each_that_stays_it_is_said_why_and_the_usual_is_counted() -> None:
     places = [of_session(f"{number}-0000") for number in range(6)]
     stay = [Outcome(where, "nothing to do", detail="it was not compacted") for where in places[:4]]
     used = failure(places[5], InUseError("Claude Code runs it."))
-    lines = [*outcomes.table([*stay, used], in_place.FIGURES, Seen(now=NOW, width=40))]
+    lines = [*outcomes.table([*stay, used], FIGURES["rotate"], Seen(now=NOW, width=40))]
     assert lines == [
         "4 sessions: nothing to do: it was not",
         "  compacted",

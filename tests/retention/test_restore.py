@@ -95,7 +95,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     ("wanted", "parts"),
     [
         (restore.ALL, (True, (0, 1), True)),
-        (restore.SHORT, (True, (0, 1), False)),
+        (restore.Wanted(whole=False), (True, (0, 1), False)),
         (restore.Wanted(pruned=frozenset({1, 7}), whole=False), (True, (1,), False)),
         (restore.Wanted(pruned=frozenset(), whole=False), (True, (), False)),
         (restore.Wanted(away=False, pruned=frozenset({0}), whole=False), (False, (0,), False)),

@@ -6,18 +6,17 @@ import itertools
 import time
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from msgspec.structs import replace
 
 from sessrotate import find
-from sessrotate.cli import archives, streams
+from sessrotate.cli import archives, driver, streams
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, aged, one_of
-from sessrotate.errors import WrongUsageError, printable
-from sessrotate.in_place import outcome, room
-from sessrotate.in_place.outcome import Outcome, each
+from sessrotate.errors import printable
+from sessrotate.in_place import room
+from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.in_place.room import NoRoomError
 from sessrotate.job import journal
-from sessrotate.render import outcomes as render_outcomes
+from sessrotate.render import outcomes
 from sessrotate.retention import archive
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.archive.place import Place
-    from sessrotate.render.outcomes import Seen
+    from sessrotate.render.outcomes import Shown
 
 
 def command(
@@ -64,20 +63,25 @@ def command(
             return _archived(where, wait, progress)
 
     is_bulk = older_than is not None or len(wanted) > 1
-    if is_bulk and wanted and not (dry_run or yes or _is_agreed(wanted, seen, as_json=as_json)):
-        return
     name = "archive" if older_than is None else "archive --older-than"
     kept = journal.begin(name, is_kept=is_bulk and not dry_run)
-    became = _plans(wanted) if dry_run else each(wanted, act, "archive the session")
-    outcomes = [*kept.noting("archive", became)]
-    streams.complain_of(kept.failure)
-    if as_json:
-        streams.write(render_outcomes.put_away_json(outcomes, dry_run=dry_run))
-    elif not sessions or len(wanted) != 1 or outcomes[0].error is None:
-        streams.write_lines(render_outcomes.put_away(outcomes, seen, dry_run=dry_run))
-    if sessions and len(wanted) == 1 and outcomes[0].error is not None:
-        raise outcomes[0].error
-    raise typer.Exit(outcome.exit_code(outcomes, in_use_counts=bool(sessions)))
+
+    def shown(found: Sequence[Outcome], *, dry_run: bool) -> Shown:
+        told = outcomes.shown(
+            outcomes.PUT_AWAY, found, seen, dry_run=dry_run, in_use_counts=bool(sessions)
+        )
+        error = found[0].error if sessions and len(wanted) == 1 else None
+        lines = told.lines if error is None else ()
+        return replace(told, lines=lines, warnings=[error or kept.failure])
+
+    def do() -> Shown:
+        found = kept.noting("archive", each(wanted, act, "archive the session"))
+        return shown([*found], dry_run=False)
+
+    is_seen = dry_run or (is_bulk and not yes)
+    planned = _plans(wanted) if is_seen else (Outcome(where, "planned") for where in wanted)
+    options = driver.Options(dry_run=dry_run, yes=not is_seen, as_json=as_json)
+    driver.carry_out(shown([*planned], dry_run=dry_run or bool(wanted)), do, options)
 
 
 def _archived(where: Place, wait: float, progress: Callable[[int], None]) -> Outcome:
@@ -86,7 +90,7 @@ def _archived(where: Place, wait: float, progress: Callable[[int], None]) -> Out
     try:
         freed = archive.archive(where, wait, progress)
     except archive.NotCompressedError as error:
-        return replace(outcome.failure(where, error), freed=error.moved)
+        return replace(failure(where, error), freed=error.moved)
     gained = before - archive.measured(where)
     if not (freed or gained):
         return _nothing(where)
@@ -106,7 +110,7 @@ def _plans(wanted: Sequence[Place]) -> Iterator[Outcome]:
         try:
             room.check(where.config, expected.need, to_come)
         except NoRoomError as error:  # it is moved, and stays plain
-            return replace(outcome.failure(where, error), freed=expected.moved)
+            return replace(failure(where, error), freed=expected.moved)
         to_come += max(0, expected.gained)
         size = max(0, (expected.moved or archive.stored(where)) - max(0, expected.gained))
         return Outcome(where, "planned", expected.moved, size, gained=expected.gained, disk=disk)
@@ -117,11 +121,3 @@ def _plans(wanted: Sequence[Place]) -> Iterator[Outcome]:
 def _nothing(where: Place) -> Outcome:
     size = archive.stored(where)
     return Outcome(where, "nothing to do", size=size, detail="it is archived already")
-
-
-def _is_agreed(wanted: Sequence[Place], seen: Seen, *, as_json: bool) -> bool:
-    """Show a person what would be done, and ask."""
-    if as_json:
-        raise WrongUsageError("Cannot ask with --json: pass --yes, or preview with --dry-run.")
-    streams.write_lines(render_outcomes.put_away([*_plans(wanted)], seen, dry_run=True))
-    return streams.confirmed()

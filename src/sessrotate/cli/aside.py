@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from sessrotate import find
-from sessrotate.cli import streams
+from sessrotate.cli import driver, streams
 from sessrotate.cli.options import DryRun, Session, Wait, Yes
 from sessrotate.in_place import aside
 from sessrotate.render import aside as render_aside
+from sessrotate.render.outcomes import Shown
 
 
 def command(
@@ -23,7 +24,9 @@ def command(
     of the archive where it is then.
     """
     planned = aside.plan(find.archive_of(find.path_of(session)))
-    streams.write(render_aside.plan(planned))
-    if dry_run or not (yes or streams.confirmed()):
-        return
-    streams.write(render_aside.done(planned.place, aside.execute(planned, wait)))
+    streams.write_lines(render_aside.plan(planned))
+
+    def do() -> Shown:
+        return Shown(render_aside.done(planned.place, aside.execute(planned, wait)))
+
+    driver.carry_out(Shown(is_anything=True), do, driver.Options(dry_run=dry_run, yes=yes))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from sessrotate.cli import streams
+from sessrotate.cli import driver, streams
 from sessrotate.cli.options import Config, Json
 from sessrotate.errors import printable
 from sessrotate.job.config import file as config_file
 from sessrotate.render import run as render_run
+from sessrotate.render.outcomes import Shown
 
 group = typer.Typer(help="Write or show the settings of `run`.", no_args_is_help=True)
 
@@ -26,5 +27,5 @@ def init() -> None:
 def show(*, config: Config = None, as_json: Json = False) -> None:
     """Show the settings in force, and where each value comes from."""
     loaded = config_file.read(config)
-    say = render_run.settings_json if as_json else render_run.settings
-    streams.write(say(loaded))
+    shown = Shown(render_run.settings(loaded), render_run.settings_json(loaded))
+    driver.end(shown, as_json=as_json)

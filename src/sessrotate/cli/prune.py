@@ -7,9 +7,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from sessrotate.archive import clock, restored
-from sessrotate.cli import archives, streams
+from sessrotate.cli import archives, driver, streams
 from sessrotate.cli.options import (
     DryRun,
     Every,
@@ -23,19 +24,19 @@ from sessrotate.cli.options import (
     flag,
     sized,
 )
-from sessrotate.errors import RefusedError, WrongUsageError, printable
+from sessrotate.errors import RefusedError, WrongUsageError, exit_code, printable, worst
 from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.job import journal
 from sessrotate.job.config import file as config_file
 from sessrotate.render import prune as render_prune
+from sessrotate.render.prune import Going
 from sessrotate.retention import pin, prune, trash
 from sessrotate.retention.policy import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from sessrotate.archive.place import Place
-    from sessrotate.render.prune import Shown
+    from sessrotate.errors import SessrotateError
+    from sessrotate.render.outcomes import Shown
     from sessrotate.retention.prune import PrunePlan
     from sessrotate.retention.trash import Due
 
@@ -121,38 +122,44 @@ def command(
         return Outcome(where, "done", trash.empty(where, due_after or 0.0, now, wait, copied))
 
     found += each(wanted if empty_trash else (), look)
-    shown = _shown(planned, dues if empty_trash else None, due_after)
-    by_age = bool((due_after and shown.is_due) or (max_age is not None and shown.trashed))
+    going = _going(planned, dues if empty_trash else None, due_after)
+    by_age = bool((due_after and going.is_due) or (max_age is not None and going.trashed))
     found += _check_clock(now, by_age=by_age, dry_run=dry_run)
     if not as_json:
         places = (each.where for each in planned.holdings) if planned is not None else ()
-        streams.write(render_prune.plan(shown, archives.seen(places), is_verbose=is_verbose))
-    _tell(render_prune.strangers(dues))
-    trashed, freed = shown.trashed, shown.due
-    disk = trash.measured(wanted) if shown.is_due else 0
-    found += _failing(planned, dry_run=dry_run)
-    is_going = not dry_run
-    if is_going and shown.is_anything and not yes:
-        is_going = streams.confirmed(render_prune.intent(shown, "Will"))
-    if is_going:
+        seen = archives.seen(places)
+        streams.write_lines(render_prune.plan(going, seen, is_verbose=is_verbose))
+    for sentence in render_prune.strangers(dues):
+        streams.message(sentence)
+    disk = trash.measured(wanted) if going.is_due else 0
+    if planned is not None and dry_run:
+        found += [each for each in planned.expected() if each.error is not None]
+
+    def do() -> Shown:
         name = "prune --all" if every else "prune"
         kept = journal.begin(name, is_kept=every or len(wanted) > 1)
         doing = prune.execute(planned, wait) if planned is not None else ()
         pruned = [*kept.noting("prune", doing)]
         emptied = [*kept.noting("trash", each(wanted if empty_trash else (), empty))]
-        streams.complain_of(kept.failure)
-        found += pruned + emptied
-        trashed = sum(each.freed for each in pruned)
-        freed = disk - trash.measured(wanted) if shown.is_due else 0
-    if as_json:
-        streams.write(render_prune.as_json(shown, trashed, freed, dry_run=not is_going))
-    else:
-        streams.write(
-            render_prune.result(shown, trashed, freed, is_going=is_going, dry_run=dry_run)
-        )
-    archives.end(
-        {str(each.error): each.error for each in found if each.error}.values(), every=every
-    )
+        freed = disk - trash.measured(wanted) if going.is_due else 0
+        shown = render_prune.shown(going, (sum(each.freed for each in pruned), freed))
+        return _with_failures(shown, [*found, *pruned, *emptied], kept.failure, every=every)
+
+    shown = render_prune.shown(going, dry_run=dry_run)
+    # What an interrupted run left is settled in any case.
+    options = driver.Options(dry_run=dry_run, yes=yes or not going.is_anything, as_json=as_json)
+    driver.carry_out(_with_failures(shown, found, every=every), do, options)
+
+
+def _with_failures(
+    shown: Shown, found: list[Outcome], unnoted: SessrotateError | None = None, *, every: bool
+) -> Shown:
+    """Return the same with every failure once, the worst last, and with its exit code."""
+    errors = {str(each.error): each.error for each in found if each.error}
+    last, hidden = worst(errors.values()), archives.hidden() if every else []
+    others = (error for error in errors.values() if error is not last)
+    code = exit_code(errors.values()) or int(bool(hidden))
+    return replace(shown, warnings=[unnoted, *hidden, *others, last], code=code)
 
 
 def _grace(given: float | None) -> float:
@@ -166,25 +173,14 @@ def _grace(given: float | None) -> float:
     return grace
 
 
-def _tell(sentences: Iterator[str]) -> None:
-    for sentence in sentences:
-        streams.message(sentence)
-
-
-def _shown(planned: PrunePlan | None, dues: list[Due] | None, grace: float | None) -> Shown:
+def _going(planned: PrunePlan | None, dues: list[Due] | None, grace: float | None) -> Going:
     """Return what is about to happen; `dues` is None if the trash stays."""
     if dues is None:
-        return render_prune.Shown(planned)
+        return Going(planned)
     disk, is_due = sum(due.disk for due in dues), any(due.is_any for due in dues)
     if grace == 0 and planned is not None:  # in the trash by then
         disk, is_due = disk + planned.disk_trashed, is_due or planned.count > 0
-    return render_prune.Shown(planned, disk, is_due)
-
-
-def _failing(planned: PrunePlan | None, *, dry_run: bool) -> list[Outcome]:
-    """Return what would fail of a plan that is only shown."""
-    expected = planned.expected() if planned is not None and dry_run else ()
-    return [each for each in expected if each.error is not None]
+    return Going(planned, disk, is_due)
 
 
 def _accept(wanted: list[Place], wait: float, *, every: bool, dry_run: bool) -> None:

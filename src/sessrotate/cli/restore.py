@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
 import time
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import find
 from sessrotate.archive import owner, place, restored
-from sessrotate.cli import archives, streams
-from sessrotate.cli.in_place import progress
+from sessrotate.cli import archives, driver, streams
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, flag, one_of, whole
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import real
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
 from sessrotate.in_place import gain, operations, outcome
+from sessrotate.in_place.outcome import Outcome
 from sessrotate.job import journal, run_log, undo
 from sessrotate.job.undo import Undo
 from sessrotate.render import restore as render_restore
+from sessrotate.render.outcomes import Shown
 from sessrotate.retention import restore, rollouts
+from sessrotate.retention.restore import Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sessrotate.archive.place import Place
-    from sessrotate.in_place.outcome import Outcome
     from sessrotate.job.journal import Run
     from sessrotate.job.run_log import Change
-    from sessrotate.retention.restore import Wanted
     from sessrotate.retention.way_back import WayBack
 
 
@@ -101,37 +100,29 @@ def command(
         raise WrongUsageError("Pass one of --last-run, --run N, --runs and --all.")
     if project is not None and any(others):
         raise WrongUsageError("--project needs a SESSION.")
-    now = None if keep_times else time.time()
-    how = _How(wait, now, dry_run, yes, as_json, quiet, keep_rotated)
+    wanted = Wanted(
+        whole=not keep_rotated,
+        is_placed=project is not None,
+        touch=None if keep_times else time.time(),
+    )
+    how = _How(wait, dry_run, yes, as_json, quiet, wanted=wanted)
     if shows_runs:
         _list_runs(how)
-        return
     if last or number is not None:
         _undo(number, how)
-        return
     named = (_place(session, project) for session in sessions or ())
     away = (*place.archives(), *rollouts.compressed_ones()) if every else named
     places = [*dict.fromkeys(away)]
-    wanted = restore.SHORT if keep_rotated else restore.ALL
-    wanted = replace(wanted, is_placed=project is not None)
-    if every:
-        _many([Undo(where, wanted) for where in places], how, is_named=False)
-    elif len(places) == 1:
-        _one(places[0], wanted, how)
+    if len(places) == 1 and not every:
+        _one(places[0], how)
     else:
-        _many([Undo(where, wanted) for where in places], how)
+        _many([Undo(where, wanted) for where in places], how, is_named=not every)
 
 
-class _How(Struct, frozen=True):
-    """The options; `touch` is what files are dated that the client would delete (since 1970)."""
+class _How(driver.Options, frozen=True, kw_only=True):
+    """The options; what is `wanted` of each session, at most."""
 
-    wait: float
-    touch: float | None
-    dry_run: bool
-    yes: bool
-    as_json: bool
-    quiet: bool
-    is_short: bool
+    wanted: Wanted
 
 
 def _place(session: str, project: Path | None) -> Place:
@@ -164,69 +155,52 @@ def _in_project(where: Place, folder: Path) -> Place:
 # ── one ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _one(where: Place, wanted: Wanted, how: _How) -> None:
+def _one(where: Place, how: _How) -> None:
     """Restore one session, or show what that would do, and raise what keeps it from that."""
     if how.dry_run:
-        done = _prepared(where, wanted, how)
+        done = restore.prepare(where, how.wanted)
     else:
-        done = restore.restore(where, wanted, how.wait, progress(quiet=how.quiet), touch=how.touch)
+        drawn = driver.progress(quiet=how.quiet)
+        done = restore.restore(where, how.wanted, how.wait, drawn)
     if done.refusal is not None:
         raise done.refusal
-    if how.as_json:
-        became = done.outcome("planned" if how.dry_run else "done")
-        plans = {done.where: done}
-        streams.write(render_restore.as_json([became], plans, dry_run=how.dry_run))
-    else:
-        streams.write_lines(
-            render_restore.sentences(done, dry_run=how.dry_run, is_short=how.is_short)
-        )
-        if done.whole is not None and not how.dry_run:
-            streams.write(render_restore.on_disk(done.where, *_on_disk(done.where)))
-    if done.is_rollout and not how.dry_run:
-        streams.complain_of(journal.plain_again(where))
-    is_back = not done.is_rollout and (done.away is not None or done.whole is not None)
-    if is_back and not how.dry_run and how.touch is None:
-        status = done.where.live.stat()
-        age, period = time.time() - status.st_mtime, _period(done.where.live, status)
-        if (told := render_restore.old(age, period)) is not None:
-            streams.message(told)
+    became = done.outcome("planned" if how.dry_run else "done")
+    document = render_restore.as_json([became], {done.where: done}, dry_run=how.dry_run)
+    failure = journal.plain_again(where) if done.is_rollout and not how.dry_run else None
+    shown = Shown(_lines(done, how), document, warnings=[failure])
+    driver.show(shown, as_json=how.as_json)
     if how.dry_run:
         restore.check_room(done)
+    elif how.wanted.touch is None and done.is_back:
+        status, rule = where.live.stat(), cleanup.in_force()
+        at = rule.deletes_at(status, is_desktop=cleanup.is_desktop(where.live))
+        if at is not None and at <= (now := time.time()):
+            changed = status.st_mtime
+            streams.message(render_restore.old(now - changed, at - changed))
 
 
-def _on_disk(where: Place) -> tuple[int, int]:
-    """Return what a session takes of the disk, and what of that its archive keeps."""
-    kept = restored.of(where)
-    return gain.measured(where), 0 if kept is None else kept.allocated
-
-
-def _prepared(where: Place, wanted: Wanted, how: _How) -> WayBack:
-    """Return the plan; where files keep their dates, none says that it counts as used now."""
-    plan = restore.prepare(where, wanted)
-    return plan if how.touch is not None else replace(plan, unused=None)
-
-
-def _period(live: Path, status: os.stat_result) -> float:
-    """Return after how many seconds without use the client deletes this session."""
-    rule = cleanup.in_force()
-    at = rule.deletes_at(status, is_desktop=cleanup.is_desktop(live))
-    return math.inf if at is None else at - status.st_mtime
+def _lines(done: WayBack, how: _How) -> Iterator[str]:
+    """Yield what is said of one session, and what it takes of the disk."""
+    yield from render_restore.sentences(done, dry_run=how.dry_run, is_short=not how.wanted.whole)
+    if done.whole is not None and not how.dry_run:
+        kept = restored.of(done.where)
+        taken = gain.measured(done.where)
+        yield render_restore.on_disk(done.where, taken, 0 if kept is None else kept.allocated)
 
 
 # ── several ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _list_runs(how: _How) -> None:
+def _list_runs(how: _How) -> NoReturn:
     """List the runs, and what undoing each would give now."""
     noted = run_log.changes()
     told = [(run, _became(run, noted, how) if run.is_open else []) for run in journal.runs(noted)]
-    if how.as_json:
-        streams.write(render_restore.runs_json(told))
-    else:
-        streams.write(render_restore.runs(told))
+    driver.end(
+        Shown(render_restore.runs(told), render_restore.runs_json(told)), as_json=how.as_json
+    )
 
 
-def _undo(number: int | None, how: _How) -> None:
+def _undo(number: int | None, how: _How) -> NoReturn:
     """Undo a run, the last that is not undone for None."""
     noted = run_log.changes()
     runs = journal.runs(noted)
@@ -243,64 +217,64 @@ def _undo(number: int | None, how: _How) -> None:
         )
     if run is None:
         none = render_restore.as_json([], {}, dry_run=how.dry_run)
-        streams.write(none if how.as_json else render_restore.no_run(is_any=bool(runs)))
-        return
+        shown = Shown([render_restore.no_run(is_any=bool(runs))], none)
+        driver.end(shown, as_json=how.as_json)
     if not how.as_json:
-        streams.write(render_restore.heading(run))
+        streams.write_lines([render_restore.heading(run)])
     _many(_undone(run, noted, how), how, run, is_named=False)
 
 
 def _became(run: Run, noted: Sequence[Change], how: _How) -> list[Outcome]:
     """Return what undoing a run would come to now."""
-    return [_planned(each, how, {}, is_named=False) for each in _undone(run, noted, how)]
+    return [_planned(each, {}, is_named=False) for each in _undone(run, noted, how)]
 
 
-def _undone(run: Run, noted: Sequence[Change], how: _How) -> list[Undo]:
+def _undone(run: Run, noted: Sequence[Change], how: _How) -> list[Undo | Outcome]:
     """Return what undoes a run, in which every session stays rotated where that is wanted."""
-    planned = undo.plan(run, noted)
-    if not how.is_short:
-        return planned
+    is_whole, touch = how.wanted.whole, how.wanted.touch
+
+    def meant(wanted: Wanted) -> Wanted:
+        return replace(wanted, whole=wanted.whole and is_whole, touch=touch)
+
     return [
-        replace(each, wanted=each.wanted and replace(each.wanted, whole=False)) for each in planned
+        replace(each, wanted=meant(each.wanted)) if isinstance(each, Undo) else each
+        for each in undo.plan(run, noted)
     ]
 
 
 def _many(
-    undone: Sequence[Undo], how: _How, run: Run | None = None, *, is_named: bool = True
-) -> None:
+    undone: Sequence[Undo | Outcome], how: _How, run: Run | None = None, *, is_named: bool = True
+) -> NoReturn:
     """Plan all restorations, ask, and carry them out; `is_named`: of each its owner said its id."""
     plans: dict[Place, WayBack] = {}
+    drawn = driver.progress(quiet=how.quiet)
     if not how.dry_run:
-        left = (each.where for each in undone if each.where and not rollouts.is_one(each.where))
-        operations.finish_interrupted(left, how.wait, progress(quiet=how.quiet))
-    found = [_planned(each, how, plans, is_named=is_named) for each in undone]
-    chosen = [each.result == "planned" for each in found]
-    seen = archives.changed(() if how.as_json else found)
-    is_going = (
-        any(chosen)
-        and not how.dry_run
-        and archives.agreed(
-            render_restore.outcomes(found, plans, seen),
-            render_restore.total(found),
-            yes=how.yes,
-            as_json=how.as_json,
-        )
-    )
-    number, many, failure = itertools.count(1), sum(chosen), None
-    for at, each in enumerate(undone if is_going else ()):
-        if chosen[at]:
-            if not how.quiet and not how.as_json:
-                name = printable(found[at].session)
-                streams.message(f"{next(number)} of {many}: {name}")
-            found[at] = _done(each, found[at], how, plans)
-            failure = _note(each, found[at], how) or failure
-    streams.complain_of(failure)
-    if how.as_json:
-        dry_run = not is_going
-        streams.write(render_restore.as_json(found, plans, dry_run=dry_run, run=run))
-    elif is_going or how.dry_run or not any(chosen):
-        streams.write_lines(render_restore.outcomes(found, plans, seen))
-    raise typer.Exit(outcome.exit_code(found, in_use_counts=True))
+        ours = (each.where for each in undone if isinstance(each, Undo))
+        left = (where for where in ours if not rollouts.is_one(where))
+        operations.finish_interrupted(left, how.wait, drawn)
+    planned = [_planned(each, plans, is_named=is_named) for each in undone]
+    seen = archives.changed(() if how.as_json else planned)
+    number, many = itertools.count(1), sum(each.result == "planned" for each in planned)
+
+    def act(each: Undo, where: Place) -> Outcome:
+        shown = plans[where]
+        if not how.quiet and not how.as_json:
+            streams.message(f"{next(number)} of {many}: {printable(where.session)}")
+        done = restore.restore(where, each.wanted, how.wait, drawn, shown=shown)
+        plans[where] = done
+        return _with(done.outcome("done"), each.said)
+
+    def do() -> Shown:
+        found, failure = [*planned], None
+        for at, each in enumerate(undone):
+            if isinstance(each, Undo) and planned[at].result == "planned":
+                doing = outcome.each([each.where], partial(act, each), "restore the session")
+                found[at] = next(doing)
+                failure = _note(each, found[at], how) or failure
+        shown = render_restore.shown(found, plans, seen, run, dry_run=False)
+        return replace(shown, warnings=[failure])
+
+    driver.carry_out(render_restore.shown(planned, plans, seen, run, dry_run=True), do, how)
 
 
 def _note(wanted: Undo, became: Outcome, how: _How) -> SessrotateError | None:
@@ -308,42 +282,26 @@ def _note(wanted: Undo, became: Outcome, how: _How) -> SessrotateError | None:
 
     A session that stays rotated, as somebody wants it, is not as it was.
     """
-    where, noted = became.where, wanted.noted
-    if where is None or became.result != "done" or how.is_short:
+    if became.result != "done" or not how.wanted.whole:
         return None
-    if noted is None:
-        return journal.plain_again(where) if rollouts.is_one(where) else None
-    return journal.undone(noted, where)
+    if wanted.noted is not None:
+        return journal.undone(wanted.noted, wanted.where)
+    return journal.plain_again(wanted.where) if rollouts.is_one(wanted.where) else None
 
 
-def _planned(undo: Undo, how: _How, plans: dict[Place, WayBack], *, is_named: bool) -> Outcome:
-    if undo.left is not None or undo.where is None or undo.wanted is None:
-        return undo.left or outcome.Outcome(undo.where, "nothing to do")
-    wanted = undo.wanted
+def _planned(each: Undo | Outcome, plans: dict[Place, WayBack], *, is_named: bool) -> Outcome:
+    if isinstance(each, Outcome):
+        return each
 
     def look(where: Place) -> Outcome:
-        plan = _prepared(where, wanted, how)
+        plan = restore.prepare(where, each.wanted)
         if plan.refusal is not None and is_named:
             raise plan.refusal
-        restore.check_room(plan, sum(each.takes for each in plans.values()))
+        restore.check_room(plan, sum(other.takes for other in plans.values()))
         plans[where] = plan
-        return _with(plan.outcome("planned"), undo.said)
+        return _with(plan.outcome("planned"), each.said)
 
-    return next(outcome.each([undo.where], look, "read the session"))
-
-
-def _done(undo: Undo, planned: Outcome, how: _How, plans: dict[Place, WayBack]) -> Outcome:
-    wanted = undo.wanted or restore.ALL
-    shown = progress(quiet=how.quiet)
-
-    def act(where: Place) -> Outcome:
-        plan = plans[where]
-        done = restore.restore(where, wanted, how.wait, shown, touch=how.touch, shown=plan)
-        plans[done.where] = done  # where its project is by now
-        return _with(done.outcome("done"), undo.said)
-
-    wheres = [planned.where] if planned.where is not None else []
-    return next(outcome.each(wheres, act, "restore the session"))
+    return next(outcome.each([each.where], look, "read the session"))
 
 
 def _with(became: Outcome, said: str) -> Outcome:

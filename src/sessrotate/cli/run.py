@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
-import typer
-
-from sessrotate.cli import archives, streams
-from sessrotate.cli.in_place import progress
+from sessrotate.cli import archives, driver
 from sessrotate.cli.options import Config, DryRun, Json, Quiet
 from sessrotate.job import run
 from sessrotate.job.config import file as config_file
 from sessrotate.render import run as render_run
-
-if TYPE_CHECKING:
-    from sessrotate.job.config.file import Loaded
-    from sessrotate.job.run import Report
 
 
 def command(
@@ -37,18 +29,7 @@ def command(
     """
     loaded = config_file.read(config)
     do = run.plan if dry_run else run.execute
-    report = do(loaded.settings, time.time(), progress(quiet=quiet))
-    if as_json:
-        streams.write(render_run.as_json(report, loaded))
-    else:
-        streams.write(_plan(report, loaded) if dry_run else f"{render_run.summary(report)}\n")
-    for sentence in render_run.failures(report):
-        streams.warn(sentence)
-    if report.unlogged is not None:
-        streams.warn(report.unlogged)
-    raise typer.Exit(report.code)
-
-
-def _plan(report: Report, loaded: Loaded) -> str:
-    holdings = report.planned.holdings if report.planned is not None else ()
-    return render_run.plan(report, loaded, archives.seen(each.where for each in holdings))
+    report = do(loaded.settings, time.time(), driver.progress(quiet=quiet))
+    pruning = report.planned if dry_run and not as_json else None
+    seen = archives.seen(each.where for each in (pruning.holdings if pruning else ()))
+    driver.end(render_run.shown(report, loaded, seen), as_json=as_json)

@@ -13,8 +13,7 @@ import typer
 
 from sessrotate import find, fs, model
 from sessrotate.archive import owner, state
-from sessrotate.cli import in_place as rotation
-from sessrotate.cli import streams
+from sessrotate.cli import rotate, streams
 from sessrotate.cli.options import DryRun, Json, Quiet, SessionOrNone, Wait, Yes, flag, sized
 from sessrotate.errors import RefusedError, RequestError, WrongUsageError, printable
 from sessrotate.reading import stitch
@@ -102,15 +101,15 @@ def command(
         ),
         ("--min-size needs --all.", min_size is not None and not every),
     )
-    options = rotation.Options(wait, live, unsafe_adopt, dry_run, as_json, quiet, yes)
+    options = rotate.Options(wait, dry_run, yes, as_json, quiet, live=live, adopt=unsafe_adopt)
     if every:
-        rotation.run((), options, min_size)
+        rotate.run((), options, min_size)
         return
     if session is None:
         raise WrongUsageError("Name a SESSION, or pass --all with --in-place.")
     path = find.path_of(session)
     if in_place:
-        rotation.run((path,), options)
+        rotate.run((path,), options)
         return
     _to_folder(
         path,

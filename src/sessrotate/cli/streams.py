@@ -96,12 +96,6 @@ def complain(text: str | None) -> None:
         warn(printable(text))
 
 
-def complain_of(failure: SessrotateError | None) -> None:
-    """Write why something besides the result failed, if it did."""
-    if failure is not None:
-        warn(failure)
-
-
 def terminal_width() -> int | None:
     """Return how many columns the terminal at standard output has; None if it is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -5,23 +5,20 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from msgspec.structs import replace
 
 from sessrotate import find, fs
 from sessrotate.archive import place, restored
-from sessrotate.cli import archives, streams
-from sessrotate.cli.in_place import progress
+from sessrotate.cli import archives, driver
 from sessrotate.cli.options import Config, DryRun, Json, ManySessions, Quiet, Yes, sized
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.codex import client as codex
-from sessrotate.errors import WrongUsageError
 from sessrotate.in_place import gain
 from sessrotate.job import run
 from sessrotate.job.config import file as config_file
 from sessrotate.job.job import Scope
-from sessrotate.render import run as render_run
 from sessrotate.render import tidy as render_tidy
+from sessrotate.render.outcomes import Seen
 from sessrotate.render.tidy import Tidied
 from sessrotate.reports import next_steps, on_disk
 from sessrotate.retention import rollouts
@@ -33,7 +30,7 @@ if TYPE_CHECKING:
     from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.config.parse import Settings
     from sessrotate.job.run import Report
-    from sessrotate.render.outcomes import Seen
+    from sessrotate.render.outcomes import Shown
 
 
 def command(
@@ -65,28 +62,22 @@ def command(
     if named is not None:
         rotate = replace(settings.rotate, min_gain=0)
         settings = replace(settings, rotate=rotate, codex=replace(settings.codex, compress_after=0))
-    shown = progress(quiet=quiet)
+    shown = driver.progress(quiet=quiet)
     before = _measured()
     plan = run.plan(settings, time.time(), shown, scope)
     planned = Tidied(plan, before, before, _free(before), need, is_named=named is not None)
     if dry_run or not (yes and planned.changes):  # or nobody sees it
         planned = _with_the_rest(planned, plan)
-    if dry_run or not planned.changes:
-        _tell(planned, as_json=as_json)
-        raise typer.Exit(planned.code)
-    if not yes:
-        if as_json:
-            raise WrongUsageError("Cannot ask with --json: pass --yes, or preview with --dry-run.")
-        streams.write_lines(render_tidy.plan(planned, _seen(planned)))
-        if not streams.confirmed():
-            return
-    done = _with_those_in_use(_done(settings, scope, plan, quiet=quiet), plan)
-    tidied = Tidied(done, before, _measured(), planned.free, need, _free(before), planned.is_named)
-    tidied = _with_the_rest(tidied, plan)
-    _tell(tidied, as_json=as_json)
-    if done.unlogged is not None:
-        streams.warn(done.unlogged)
-    raise typer.Exit(tidied.code)
+
+    def do() -> Shown:
+        done = _with_those_in_use(_done(settings, scope, plan, quiet=quiet), plan)
+        free = planned.free
+        tidied = Tidied(done, before, _measured(), free, need, _free(before), planned.is_named)
+        return render_tidy.shown(_with_the_rest(tidied, plan), Seen(now=time.time()))
+
+    largest = () if as_json else planned.giving[: render_tidy.MOST]
+    options = driver.Options(dry_run=dry_run, yes=yes, as_json=as_json)
+    driver.carry_out(render_tidy.shown(planned, archives.changed(largest)), do, options)
 
 
 def _named(sessions: Sequence[str]) -> frozenset[Place] | None:
@@ -116,7 +107,7 @@ def _done(settings: Settings, scope: Scope, planned: Report, *, quiet: bool) -> 
         "trash": _planned(planned, "trash") - pruned,
     }
     scope = replace(scope, only=frozenset(chosen), shown=shown)
-    return run.execute(settings, time.time(), progress(quiet=quiet), scope, command="tidy")
+    return run.execute(settings, time.time(), driver.progress(quiet=quiet), scope, command="tidy")
 
 
 def _planned(report: Report, step: str, *others: Result) -> frozenset[Place]:
@@ -140,21 +131,6 @@ def _with_those_in_use(done: Report, planned: Report) -> Report:
 
 def _is_used(outcome: Outcome) -> bool:
     return outcome.result == "in use"
-
-
-def _tell(tidied: Tidied, *, as_json: bool) -> None:
-    if as_json:
-        streams.write(render_tidy.as_json(tidied))
-    elif tidied.report.dry_run:
-        streams.write_lines(render_tidy.plan(tidied, _seen(tidied)))
-    else:
-        streams.write_lines(render_tidy.done(tidied))
-    for sentence in render_run.failures(tidied.report):
-        streams.warn(sentence)
-
-
-def _seen(tidied: Tidied) -> Seen:
-    return archives.changed(tidied.giving[: render_tidy.MOST])
 
 
 def _with_the_rest(tidied: Tidied, planned: Report) -> Tidied:

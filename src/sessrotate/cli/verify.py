@@ -9,7 +9,7 @@ import typer
 from sessrotate import find, names
 from sessrotate.archive import continued, owner, place, restored
 from sessrotate.archive.state import State
-from sessrotate.cli import archives, streams
+from sessrotate.cli import streams
 from sessrotate.cli.options import Every, Json, ManySegments, Quiet, one_of
 from sessrotate.errors import DamagedError, SessrotateError, StorageError, printable
 from sessrotate.reading import holders, stitch
@@ -50,8 +50,9 @@ def command(
         ]
         if not as_json:
             streams.write_lines(_lines(path, found, summary))
-    for hidden, reason in (archives.told_hidden() if every else {}).items():
+    for hidden, reason in (find.hidden() if every else {}).items():
         detail = common.unread(hidden, reason)
+        streams.warn(detail)
         problems.append({"source": hidden, "kind": "unread", "detail": detail})
     if not (paths or as_json):
         streams.write("Nothing to verify: no session is rotated or put away.\n")

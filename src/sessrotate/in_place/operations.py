@@ -219,15 +219,21 @@ def rotate_session(
         return Rotated(planned, recovered, seconds, pending=pending, disk=disk, together=together)
 
 
-def restore_session(where: Place, wait: float, progress: Progress) -> RestorePlan | None:
+def restore_session(
+    where: Place,
+    wait: float,
+    progress: Progress,
+    decide: Callable[[State, Recovery], RestorePlan | None] | None = None,
+) -> RestorePlan | None:
     """Put a session's full history back; return None if none of it is archived.
 
-    Raises as `restore.prepare`, `restore.execute` and `recover` do.
+    `decide` returns the plan, or None, of what was found when what a crash left had been dealt
+    with. Raises as it, `restore.execute` and `recover` do.
     """
     with alone(where, wait):
-        with _settled(where, wait, progress) as (_, found):
+        with _settled(where, wait, progress) as (recovered, found):
             _check_here(found)
-            planned = restore.prepare(found)
+            planned = decide(found, recovered) if decide else restore.prepare(found)
             if planned is None:
                 return None
             with progress("Restoring", planned.manifest.source_bytes) as writing:

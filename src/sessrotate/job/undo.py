@@ -47,22 +47,21 @@ _PAST: Final = {
 
 
 class Undo(Struct, frozen=True):
-    """What is wanted of one session, and what is said besides; or that it is `left` alone.
+    """What is wanted of one session, and what is said besides.
 
     `noted` is the line that says in the log that a run was undone, None if none is.
     """
 
-    where: Place | None
-    wanted: Wanted | None = None
+    where: Place
+    wanted: Wanted
     said: str = ""
-    left: Outcome | None = None
     noted: Change | None = None
 
 
-def plan(run: Run, noted: Iterable[Change]) -> list[Undo]:
+def plan(run: Run, noted: Iterable[Change]) -> list[Undo | Outcome]:
     """Return what undoes a run, a row for each of its sessions in their order; change nothing.
 
-    `noted` is all that the log has of any run.
+    An outcome says why a session is left alone. `noted` is all that the log has of any run.
     """
     lines: dict[str, list[Change]] = {session: [] for session in run.sessions}
     for each in noted:
@@ -81,7 +80,7 @@ def _places(sessions: Collection[str]) -> dict[str, Place]:
     return {where.session: where for where in found if where and where.session in sessions}
 
 
-def _undo(run: Run, where: Place | None, lines: Sequence[Change]) -> Undo:
+def _undo(run: Run, where: Place | None, lines: Sequence[Change]) -> Undo | Outcome:
     own = [each for each in lines if each.run == run.number]
     done = [each for each in own if each.action != UNDONE]
     noted = replace(done[-1], action=UNDONE, segments=(), then=lines[-1].then)
@@ -92,10 +91,12 @@ def _undo(run: Run, where: Place | None, lines: Sequence[Change]) -> Undo:
     try:
         return _judged(where, done, lines, noted)
     except SessrotateError as error:
-        return Undo(where, left=failure(where, error))
+        return failure(where, error)
 
 
-def _judged(where: Place, done: Sequence[Change], lines: Sequence[Change], noted: Change) -> Undo:
+def _judged(
+    where: Place, done: Sequence[Change], lines: Sequence[Change], noted: Change
+) -> Undo | Outcome:
     actions = {each.action for each in done}
     stays = [said for action, said in STAYS.items() if action in actions]
     if not actions - STAYS.keys():
@@ -143,9 +144,9 @@ def _expected(then: Standing | None, newest: Standing | None) -> Standing | None
     return replace(newest, segments=then.segments, pruned=then.pruned)
 
 
-def _left(where: Place | None, *said: str) -> Undo:
+def _left(where: Place | None, *said: str) -> Outcome:
     size = 0 if where is None else fleet.live_size(where)
-    return Undo(where, left=Outcome(where, "nothing to do", size=size, detail="; ".join(said)))
+    return Outcome(where, "nothing to do", size=size, detail="; ".join(said))
 
 
 def _earlier(done: Iterable[Change]) -> Iterator[str]:

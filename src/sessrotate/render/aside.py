@@ -13,43 +13,43 @@ from sessrotate.errors import printable
 from sessrotate.render import common
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place.aside import Plan
 
 
-def plan(planned: Plan) -> str:
-    """Return what is going to happen."""
+def plan(planned: Plan) -> Iterator[str]:
+    """Yield what is going to happen."""
     where = planned.place
-    text = (
+    yield (
         f"The archive of {printable(where.session)} ({common.size(planned.size)}) is to be put "
-        f"aside, whole: {_shown(where.archive)}\n"
+        f"aside, whole: {_shown(where.archive)}"
     )
     if planned.is_gone:
-        return (
-            f"{text}There is no live file: what the archive has is all that is left of it, "
-            f"perhaps as {names.PACK} or in {names.ARCHIVED}/.\n"
+        yield (
+            "There is no live file: what the archive has is all that is left of it, "
+            f"perhaps as {names.PACK} or in {names.ARCHIVED}/."
         )
-    text += f"The live file stays as it is: {_shown(where.live)}\n"
+        return
+    yield f"The live file stays as it is: {_shown(where.live)}"
     if planned.waits:
-        text += (
+        yield (
             f"With it goes {_shown(where.waiting)}: what comes to a replaced live file there, or "
             "has come since the last run, is not brought to the live file any more. `sessrotate "
-            "run` does that, if it can.\n"
+            "run` does that, if it can."
         )
-    return text
 
 
-def done(where: Place, folder: Path) -> str:
-    """Return where everything is now, and how to go on."""
+def done(where: Place, folder: Path) -> Iterator[str]:
+    """Yield where everything is now, and how to go on."""
     path = printable(shlex.quote(str(folder)), 4096)
-    return (
-        f"It is now in {_shown(folder)}\n"
-        f"To put it back: mv {path} {printable(shlex.quote(str(where.archive)), 4096)}\n"
-        f"To read it: sessrotate export --allow-gaps {path}\n"
-        f"To rotate the session again: sessrotate rotate --unsafe-adopt "
-        f"{printable(where.session)}\n"
+    yield f"It is now in {_shown(folder)}"
+    yield f"To put it back: mv {path} {printable(shlex.quote(str(where.archive)), 4096)}"
+    yield f"To read it: sessrotate export --allow-gaps {path}"
+    yield (
+        f"To rotate the session again: sessrotate rotate --unsafe-adopt {printable(where.session)}"
     )
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from sessrotate.in_place.outcome import Outcome
     from sessrotate.reports.next_steps import NextStep
 
 _LONGEST: Final = 1000
@@ -95,24 +94,6 @@ def json_rows(entries: Iterable[object], before: str, after: str) -> Iterator[st
     yield "[]" if lead == "[" else f"{after}]"
 
 
-def outcome(entry: Outcome, **figures: int) -> dict[str, Any]:
-    """Return what JSON says of a session's outcome, with these figures."""
-    return {
-        "session": entry.session,
-        "path": None if entry.where is None else str(entry.where.live),
-        **figures,
-        "result": entry.result,
-        "reason": _reason(entry),
-    }
-
-
-def _reason(entry: Outcome) -> str | None:
-    """Return why nothing was done, None where something was or would be."""
-    if entry.error is not None:
-        return str(entry.error)
-    return entry.detail or None if entry.result == "nothing to do" else None
-
-
 def unread(path: str, reason: str) -> str:
     """Return the sentence about a file or folder that cannot be read."""
     return f"Cannot read {printable(path)} ({reason.rstrip('.')})."
@@ -130,15 +111,13 @@ def count(number: int, what: str) -> str:
 
 def plain_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], left: AbstractSet[str]
-) -> str:
-    """Return a table as aligned text, for a pipe, a file, a mail; `left` are columns of text.
+) -> Iterator[str]:
+    """Yield the lines of a table for a pipe, a file, a mail; `left` are columns of text.
 
     Nothing if there are no rows.
     """
     shape = Columns(tuple(columns), frozenset(left))
-    return "".join(
-        f"{line}\n" for line in table(shape, [Row(tuple(row)) for row in rows], Canvas())
-    )
+    return table(shape, [Row(tuple(row)) for row in rows], Canvas())
 
 
 def freed(step: NextStep) -> str:

@@ -2,18 +2,20 @@
 
 Rule: a session that is changed has a row in which its owner knows it by its title, project and age,
 and the row fits a terminal of 80 columns. Of every other it is said why it stays. A plan, a dry
-run, and what was done show the same.
+run, and what was done show the same, and programs get the same outcomes.
 """
 
 from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import field
+from msgspec import Struct, field
 
 from sessrotate.errors import printable
+from sessrotate.in_place.outcome import Outcome, exit_code
 from sessrotate.render import columns, common
 from sessrotate.render import list as render_list
 from sessrotate.render.columns import Columns, Row
@@ -22,10 +24,10 @@ from sessrotate.render.list import Look
 from sessrotate.reports.session_info import short_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from sessrotate.archive.place import Place
-    from sessrotate.in_place.outcome import Outcome
+    from sessrotate.errors import SessrotateError
     from sessrotate.reports.session_info import SessionInfo
 
 _WHO: Final = ("session", "title", "project", "last used")
@@ -37,10 +39,65 @@ _FEW: Final = 3
 CHANGED: Final = frozenset({"planned", "done"})
 
 
+class Shown(Struct, frozen=True):
+    """A plan, or what was done: lines for people, and parts of a document for programs.
+
+    `is_anything`: there is something to do, which `question` sums up for who cannot see the lines.
+    `warnings` follow, but for None, and `code` is the exit code.
+    """
+
+    lines: Iterable[str] = ()
+    document: Iterable[str] = ()
+    is_anything: bool = False
+    question: str = ""
+    warnings: Sequence[str | SessrotateError | None] = ()
+    code: int = 0
+
+
+class Kind(Struct, frozen=True):
+    """What a command says of outcomes.
+
+    `columns` are figures of a session by their titles, `keys` the same for programs, and `sums` are
+    of all of them. `total` makes a sentence of all, done or with `dry_run` to be done. A plan that
+    moves something has a `note`.
+    """
+
+    columns: Mapping[str, Callable[[Outcome], str]]
+    keys: Mapping[str, Callable[[Outcome], int]]
+    sums: Mapping[str, Callable[[Outcome], int]]
+    total: Callable[..., str]
+    note: str = ""
+
+
 class Seen(Look, frozen=True, kw_only=True):
     """What to draw on, and what the list knows of sessions."""
 
     known: Mapping[Place, SessionInfo] = field(default_factory=dict)
+
+
+def shown(
+    kind: Kind,
+    found: Sequence[Outcome],
+    seen: Seen,
+    *,
+    dry_run: bool,
+    in_use_counts: bool = True,
+    warnings: Sequence[str | SessrotateError | None] = (),
+) -> Shown:
+    """Return what a command shows of these outcomes: a table, and the sum.
+
+    `in_use_counts` is as for `exit_code`.
+    """
+    total, is_moving = kind.total(found, dry_run=dry_run), any(map(_freed, found))
+    notes = [kind.note] if kind.note and dry_run and is_moving else []
+    return Shown(
+        chain(table(found, kind.columns, seen), notes, [total]),
+        as_json(kind, found, dry_run=dry_run),
+        any(entry.result == "planned" or entry.freed > 0 for entry in found),
+        total,
+        warnings,
+        exit_code(found, in_use_counts=in_use_counts),
+    )
 
 
 def table(
@@ -126,44 +183,78 @@ def _left(found: Sequence[Outcome], seen: Look) -> Iterator[str]:
 
 
 def as_json(
-    found: Sequence[Outcome], figures: Mapping[str, Callable[[Outcome], int]], **more: bool
-) -> str:
-    """Return for programs what became of each session, with these figures, and the sums."""
-    document = {
-        "sessions": [
-            common.outcome(
-                entry,
-                **{name: figure(entry) for name, figure in figures.items()},
-                disk_bytes_gained=entry.gained,
-            )
-            for entry in found
-        ],
-        "bytes_moved": sum(entry.freed for entry in found),
-        "disk_bytes_gained": sum(entry.gained for entry in found),
-        **more,
-    }
-    return common.as_json(document)
+    kind: Kind,
+    found: Iterable[Outcome],
+    parts: Callable[[Outcome], dict[str, Any]] = lambda _: {},
+    **more: object,
+) -> Iterator[str]:
+    """Yield for programs what became of each session, the sums, and `more`.
+
+    `parts` returns what else is said of a session.
+    """
+    entries = [*found]
+    sessions = [
+        {
+            "session": entry.session,
+            "path": None if entry.where is None else str(entry.where.live),
+            **{key: figure(entry) for key, figure in kind.keys.items()},
+            "result": entry.result,
+            "reason": _reason(entry),
+            **parts(entry),
+        }
+        for entry in entries
+    ]
+    sums = {key: sum(map(figure, entries)) for key, figure in kind.sums.items()}
+    yield common.as_json({"sessions": sessions, **sums, **more})
 
 
-def put_away(found: Sequence[Outcome], seen: Seen, *, dry_run: bool) -> Iterator[str]:
-    """Yield what `archive` shows: what became of each session, and the sum."""
-    yield from table(found, PUT_AWAY, seen)
-    if dry_run and any(entry.freed for entry in found):
-        yield common.PUT_AWAY
-    verb = "would leave" if dry_run else "left"
-    freed = size(sum(entry.freed for entry in found))
-    gained = sum(entry.gained for entry in found)
-    on_disk = f", {_freed(gained, dry_run=dry_run)}" if found else ""
-    yield f"{count(len(found), 'session')}; {freed} {verb} the client's folder{on_disk}."
+def _reason(entry: Outcome) -> str | None:
+    """Return why nothing was done, None where something was or would be."""
+    if entry.error is not None:
+        return str(entry.error)
+    return entry.detail or None if entry.result == "nothing to do" else None
 
 
-def _freed(gained: int, *, dry_run: bool) -> str:
-    """Say what the disk gains."""
-    if gained <= 0:
-        return "which frees nothing on disk" if dry_run else "which freed nothing on disk"
-    return (
-        f"which frees about {size(gained)} on disk" if dry_run else f"{size(gained)} freed on disk"
-    )
+# ── the table of commands ────────────────────────────────────────────────────────────────────
+
+
+def _rotated(found: Sequence[Outcome], *, dry_run: bool) -> str:
+    results = Counter(entry.result for entry in found)
+    parts = ", ".join(f"{number:,} {result}" for result, number in results.most_common())
+    gained = max(0, sum(map(_gained, found)))
+    freed = f"{'about ' if dry_run and gained else ''}{size(gained)} freed on disk"
+    many = ": ".join(filter(None, (count(len(found), "session"), parts)))
+    return f"{many}; {size(sum(map(_freed, found)))} out of the live files, {freed}."
+
+
+def _put_away(found: Sequence[Outcome], *, dry_run: bool) -> str:
+    gained = sum(map(_gained, found))
+    on_disk = f", which {'frees' if dry_run else 'freed'} nothing on disk" if found else ""
+    if gained > 0:
+        about = "which frees about " if dry_run else ""
+        on_disk = f", {about}{size(gained)}{'' if dry_run else ' freed'} on disk"
+    many = f"{count(len(found), 'session')}; {size(sum(map(_freed, found)))}"
+    return f"{many} {'would leave' if dry_run else 'left'} the client's folder{on_disk}."
+
+
+def _brought_back(found: Sequence[Outcome], *, dry_run: bool) -> str:
+    many = sum(entry.result in CHANGED for entry in found)
+    verb = ("comes" if many == 1 else "come") if dry_run else "came"
+    of_all = f"{many:,} of {count(len(found), 'session')}"
+    return f"{of_all} {verb} back: {size(grown(found))} into the client's folder."
+
+
+def grown(found: Iterable[Outcome]) -> int:
+    """Return how many bytes come, or came, back into the client's folder."""
+    return max(0, -sum(entry.freed for entry in found if entry.result in CHANGED))
+
+
+def _freed(entry: Outcome) -> int:
+    return entry.freed
+
+
+def _gained(entry: Outcome) -> int:
+    return entry.gained
 
 
 def _takes(entry: Outcome) -> str:
@@ -172,16 +263,39 @@ def _takes(entry: Outcome) -> str:
     return f"{about}{size(max(0, entry.disk - entry.gained))}"
 
 
-PUT_AWAY: Final[Mapping[str, Callable[[Outcome], str]]] = {
-    "leaves": lambda entry: size(entry.freed),
-    "takes": _takes,
+_FILES: Final = {
+    "bytes_before": lambda entry: entry.before,
+    "bytes_after": lambda entry: entry.size,
 }
+_SUMS: Final = {"bytes_moved": _freed, "disk_bytes_gained": _gained}
 
-
-def put_away_json(found: Sequence[Outcome], *, dry_run: bool) -> str:
-    """Return the same for programs."""
-    figures = {
-        "bytes_moved": lambda entry: entry.freed,
+ROTATED: Final = Kind(
+    columns={
+        "live file": lambda entry: size(entry.before),
+        "freed": lambda entry: size(max(0, entry.gained)),
+        "then": lambda entry: size(entry.size),
+    },
+    keys=_FILES | {"disk_bytes_gained": _gained},
+    sums=_SUMS,
+    total=_rotated,
+)
+PUT_AWAY: Final = Kind(
+    columns={"leaves": lambda entry: size(entry.freed), "takes": _takes},
+    keys={
+        "bytes_moved": _freed,
         "bytes_stored": lambda entry: entry.size,
-    }
-    return as_json(found, figures, dry_run=dry_run)
+        "disk_bytes_gained": _gained,
+    },
+    sums=_SUMS,
+    total=_put_away,
+    note=common.PUT_AWAY,
+)
+BROUGHT_BACK: Final = Kind(
+    columns={
+        "live file": lambda entry: size(entry.before),
+        "then": lambda entry: size(entry.size),
+    },
+    keys=_FILES,
+    sums={},
+    total=_brought_back,
+)

@@ -14,6 +14,7 @@ from msgspec import Struct
 from sessrotate.errors import printable
 from sessrotate.render import common, outcomes
 from sessrotate.render.common import count, size
+from sessrotate.render.outcomes import Shown
 from sessrotate.retention import policy
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _MANY: Final = 40
 _EACH: Final = ("session", "#", "size", "last record", "", "why")
 
 
-class Shown(Struct, frozen=True):
+class Going(Struct, frozen=True):
     """What is about to happen: the plan, if there is a policy, and what the trash will free.
 
     `due` is in bytes of the disk, and `is_due` whether the trash has anything that goes for good;
@@ -54,22 +55,18 @@ class Shown(Struct, frozen=True):
         return bool(self.is_due or (self.planned is not None and self.planned.count))
 
 
-def plan(shown: Shown, seen: Seen, *, is_verbose: bool = False) -> str:
-    """Return the table of a plan, the policy in words, and what there is nothing to do about.
+def plan(going: Going, seen: Seen, *, is_verbose: bool = False) -> Iterator[str]:
+    """Yield the table of a plan, the policy in words, and what there is nothing to do about.
 
     The table has a row for each session; with `is_verbose`, for each segment.
     """
-    planned, text = shown.planned, ""
+    planned = going.planned
     if planned is not None:
-        table = _segments(planned.decisions) if is_verbose else _sessions(planned, seen)
-        text = f"{table}{policy.in_words(planned.policy)}\n"
-    return text + "".join(f"{sentence}\n" for sentence in _idle(shown))
-
-
-def _idle(shown: Shown) -> Iterator[str]:
-    if shown.planned is not None and not shown.planned.count:
-        yield "Nothing to remove."
-    if shown.is_due is False:
+        yield from _segments(planned.decisions) if is_verbose else _sessions(planned, seen)
+        yield policy.in_words(planned.policy)
+        if not planned.count:
+            yield "Nothing to remove."
+    if going.is_due is False:
         yield (
             "The trash has nothing that can be freed. What is too new stays, and so does the "
             "archive of a restored session whose live file lacks any of it, or that a copy goes on "
@@ -77,17 +74,16 @@ def _idle(shown: Shown) -> Iterator[str]:
         )
 
 
-def _sessions(planned: PrunePlan, seen: Seen) -> str:
+def _sessions(planned: PrunePlan, seen: Seen) -> Iterator[str]:
     places = {each.key: each.where for each in planned.holdings}
     grouped = groupby(planned.decisions, key=lambda entry: entry.segment.session)
     found = [(places[session], [*group]) for session, group in grouped]
     losing = [each for each in found if not all(entry.keep for entry in each[1])]
     shown = found if len(found) <= _MANY else losing
     rows = [(where, _cells(segments)) for where, segments in shown]
-    lines = outcomes.of_places(rows, _FIGURES, _TEXTS, seen)
-    table = "".join(f"{line}\n" for line in lines)
-    others = len(found) - len(shown)
-    return f"{table}{count(others, 'session')} more lose nothing.\n" if others else table
+    yield from outcomes.of_places(rows, _FIGURES, _TEXTS, seen)
+    if others := len(found) - len(shown):
+        yield f"{count(others, 'session')} more lose nothing."
 
 
 def _cells(segments: Sequence[Decision]) -> tuple[str, ...]:
@@ -103,7 +99,7 @@ def _cells(segments: Sequence[Decision]) -> tuple[str, ...]:
     )
 
 
-def _segments(decisions: Iterable[Decision]) -> str:
+def _segments(decisions: Iterable[Decision]) -> Iterator[str]:
     rows = [
         (
             printable(entry.segment.session.rpartition("/")[2], 40),
@@ -122,14 +118,14 @@ def _day(time: float | None) -> str:
     return "-" if time is None else f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
 
 
-def intent(shown: Shown, verb: str) -> str:
+def intent(going: Going, verb: str) -> str:
     """Return the sentence about what is about to happen; `verb` is Will or Would."""
-    planned, parts = shown.planned, []
+    planned, parts = going.planned, []
     if planned is not None and planned.count:
         many = f"{count(planned.count, 'segment')} of {len(planned.decisions):,}"
         parts.append(f"move {many} ({size(planned.bytes_trashed)}) to the trash")
-    if shown.is_due:
-        parts.append(f"free {size(shown.due)} for good")
+    if going.is_due:
+        parts.append(f"free {size(going.due)} for good")
     return f"{verb} {' and '.join(parts)}."
 
 
@@ -143,15 +139,23 @@ def strangers(dues: Iterable[Due]) -> Iterator[str]:
             yield f"The trash of {name} has files that were never pruned: {named}{more}. They stay."
 
 
-def result(shown: Shown, trashed: int, freed: int, *, is_going: bool, dry_run: bool) -> str:
-    """Return the sentence about what happened, or would.
+def shown(going: Going, done: tuple[int, int] | None = None, *, dry_run: bool = False) -> Shown:
+    """Return what is shown below the plan, of it or of what was `done`.
 
-    `trashed` is how long the files are that moved, `freed` what the disk gained, in bytes.
+    That is how long the files are that moved, and what the disk gained, in bytes.
     """
-    if not shown.is_anything or not (is_going or dry_run):
-        return ""
-    if not is_going:
-        return f"{intent(shown, 'Would')}\n"
+    trashed, freed = done or (going.trashed, going.due)
+    said = intent(going, "Would" if dry_run else "Will") if done is None else _done(trashed, freed)
+    document = as_json(going, trashed, freed, dry_run=done is None)
+    return Shown(
+        [said] if going.is_anything else (),
+        document,
+        is_anything=True,
+        question=intent(going, "Will"),
+    )
+
+
+def _done(trashed: int, freed: int) -> str:
     parts = []
     if trashed:
         parts.append(
@@ -160,12 +164,12 @@ def result(shown: Shown, trashed: int, freed: int, *, is_going: bool, dry_run: b
         )
     if freed > 0:
         parts.append(f"Freed {size(freed)} for good.")
-    return f"{' '.join(parts) or 'Nothing was changed.'}\n"
+    return " ".join(parts) or "Nothing was changed."
 
 
-def as_json(shown: Shown, trashed: int, freed: int, *, dry_run: bool) -> str:
-    """Return the same for programs."""
-    planned = shown.planned
+def as_json(going: Going, trashed: int, freed: int, *, dry_run: bool) -> Iterator[str]:
+    """Yield the same for programs."""
+    planned = going.planned
     document = {
         "segments": [] if planned is None else decisions(planned),
         "policy": None if planned is None else policy.in_words(planned.policy),
@@ -173,7 +177,7 @@ def as_json(shown: Shown, trashed: int, freed: int, *, dry_run: bool) -> str:
         "bytes_freed": freed,
         "dry_run": dry_run,
     }
-    return common.as_json(document)
+    yield common.as_json(document)
 
 
 def decisions(planned: PrunePlan) -> list[dict[str, Any]]:

@@ -6,26 +6,27 @@ was put away, the live file, and what is missing.
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from sessrotate.errors import printable
-from sessrotate.render import common, in_place
-from sessrotate.render import outcomes as shown_outcomes
+from sessrotate.render import common, outcomes
 from sessrotate.render.common import count, size
+from sessrotate.render.outcomes import BROUGHT_BACK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place.outcome import Outcome
+    from sessrotate.in_place.restore import RestorePlan
     from sessrotate.job.journal import Run
-    from sessrotate.render.outcomes import Seen
+    from sessrotate.render.outcomes import Seen, Shown
     from sessrotate.retention.way_back import WayBack
 
-FIGURES: Final[Mapping[str, Callable[[Outcome], str]]] = {
-    "live file": lambda entry: size(entry.before),
-    "then": lambda entry: size(entry.size),
-}
 _RUNS: Final = ("run", "when (UTC)", "command", "sessions", "undoing it")
 _DAY: Final = 86_400.0
 
@@ -50,7 +51,7 @@ def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterat
         if plan.is_rollout:
             yield "Nothing compresses it by itself for 30 days."
     if plan.whole is not None:
-        yield in_place.restored(plan.where.session, plan.whole, dry_run=dry_run)
+        yield _whole(name, plan.whole, dry_run=dry_run)
     if plan.unused is not None:
         verb = "would count" if dry_run else "counts"
         yield (
@@ -61,13 +62,37 @@ def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterat
         yield f"{name} cannot be whole: {plan.missing}."
 
 
+def _whole(name: str, plan: RestorePlan, *, dry_run: bool) -> str:
+    """Say how large the live file is that is whole again, what that needs, and what it lacks."""
+    what = f"{count(len(plan.manifest.segments), 'segment')} ({size(plan.manifest.source_bytes)})"
+    put, has, stays = (
+        ("Would put", "would have", "would stay") if dry_run else ("Put", "has", "stays")
+    )
+    line = (
+        f"{put} {what} of {name} back: the live file {has} {size(plan.size)}, and its archive "
+        f"{stays} until its grace time is over."
+    )
+    if dry_run:
+        free = "" if plan.free is None else f"; {size(plan.free)} are free"
+        line += f" Needs {size(plan.size)} of free space{free}."
+    elif plan.pending:
+        line += f" Not finished yet: {plan.pending}"
+    if plan.tail is None:
+        last = plan.manifest.segments[-1].segment.last_timestamp
+        after = "the last rotation" if last is None else printable(common.time(last))
+        line += (
+            f" The live file was gone, and what came after {after} with it: only a backup has that."
+        )
+    return line
+
+
 def on_disk(where: Place, session: int, kept: int) -> str:
     """Return what a session that is whole again takes of the disk, and what its archive keeps."""
     if not kept:
-        return f"On disk, it takes {size(session)}.\n"
+        return f"On disk, it takes {size(session)}."
     free = f"`sessrotate prune {printable(where.session)} --empty-trash --grace 0`"
     taken = f"On disk, it takes {size(session)}, and {size(kept)} of that is its archive"
-    return f"{taken}: {free} frees it.\n"
+    return f"{taken}: {free} frees it."
 
 
 def _nothing(name: str, *, is_short: bool) -> str:
@@ -76,14 +101,12 @@ def _nothing(name: str, *, is_short: bool) -> str:
     return f"Nothing to restore: {name} is whole."
 
 
-def old(age: float, period: float) -> str | None:
-    """Say that a session that was put back is one that its client deletes; None if it is not.
+def old(age: float, period: float) -> str:
+    """Say that a session that was put back is one that its client deletes.
 
     `age` is how many seconds ago its live file was changed, and `period` after how many the client
     deletes it.
     """
-    if age < period:
-        return None
     return (
         f"It was last changed {age / _DAY:,.0f} days ago, and its client deletes sessions after "
         f"{period / _DAY:,.0f} days, at its next start. To keep it, `touch` the file now or raise "
@@ -94,35 +117,36 @@ def old(age: float, period: float) -> str | None:
 def heading(run: Run) -> str:
     """Return the line that says which run is undone."""
     at = common.time(printable(run.at))
-    return f"Undoing run {run.number}, `{printable(run.command)}` of {at} (UTC).\n"
+    return f"Undoing run {run.number}, `{printable(run.command)}` of {at} (UTC)."
 
 
 def no_run(*, is_any: bool) -> str:
     """Say that no run is left to be undone; `is_any` is whether one is on record."""
     why = "every run on record was undone" if is_any else "no run over many sessions is on record"
-    return f"Nothing to restore: {why}.\n"
+    return f"Nothing to restore: {why}."
 
 
-def runs(told: Sequence[tuple[Run, Sequence[Outcome]]]) -> str:
-    """Return the table of runs, each with the plan of undoing it."""
+def runs(told: Sequence[tuple[Run, Sequence[Outcome]]]) -> Iterator[str]:
+    """Yield the table of runs, each with the plan of undoing it."""
     if not told:
-        return no_run(is_any=False)
+        yield no_run(is_any=False)
+        return
     rows = [
         (
             f"{run.number}",
             common.time(printable(run.at)),
             printable(run.command, 40),
             f"{len(run.sessions):,}",
-            total(found) if run.is_open else "undone",
+            BROUGHT_BACK.total(found, dry_run=True) if run.is_open else "undone",
         )
         for run, found in told
     ]
-    table = common.plain_table(_RUNS, rows, left={"when (UTC)", "command", "undoing it"})
-    return f"{table}`sessrotate restore --run N` shows each session of run N first, and asks.\n"
+    yield from common.plain_table(_RUNS, rows, left={"when (UTC)", "command", "undoing it"})
+    yield "`sessrotate restore --run N` shows each session of run N first, and asks."
 
 
-def runs_json(told: Sequence[tuple[Run, Sequence[Outcome]]]) -> str:
-    """Return the same for programs."""
+def runs_json(told: Sequence[tuple[Run, Sequence[Outcome]]]) -> Iterator[str]:
+    """Yield the same for programs."""
     rows = [
         {
             "number": run.number,
@@ -131,21 +155,27 @@ def runs_json(told: Sequence[tuple[Run, Sequence[Outcome]]]) -> str:
             "sessions": len(run.sessions),
             "undone": not run.is_open,
             "come_back": sum(each.result == "planned" for each in found),
-            "bytes": _grown(found),
+            "bytes": outcomes.grown(found),
         }
         for run, found in told
     ]
-    return common.as_json({"runs": rows})
+    yield common.as_json({"runs": rows})
 
 
-def outcomes(found: Sequence[Outcome], plans: Mapping[Place, WayBack], seen: Seen) -> Iterator[str]:
-    """Yield the table of what became of each session, the sum, and how all go on from there."""
-    if not found:
-        yield "Nothing to restore: no session is rotated, pruned or put away."
-        return
-    yield from shown_outcomes.table(found, FIGURES, seen)
-    yield total(found)
-    yield from _under_rules(found, plans)
+def shown(
+    found: Sequence[Outcome],
+    plans: Mapping[Place, WayBack],
+    seen: Seen,
+    run: Run | None,
+    *,
+    dry_run: bool,
+) -> Shown:
+    """Return what is shown of several sessions, and how all go on from there."""
+    told = outcomes.shown(BROUGHT_BACK, found, seen, dry_run=dry_run)
+    lines = chain(told.lines, _under_rules(found, plans))
+    none = ["Nothing to restore: no session is rotated, pruned or put away."]
+    document = as_json(found, plans, dry_run=dry_run, run=run)
+    return replace(told, lines=lines if found else none, document=document)
 
 
 def _under_rules(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> Iterator[str]:
@@ -153,11 +183,10 @@ def _under_rules(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> It
     back = [
         printable(entry.session)
         for entry in found
-        if entry.result in {"planned", "done"}
+        if entry.result in outcomes.CHANGED
         and entry.where is not None
-        and (plan := plans.get(entry.where)) is not None
-        and (plan.whole is not None or plan.away is not None)
-        and not plan.is_rollout
+        and entry.where in plans
+        and plans[entry.where].is_back
     ]
     if not back:
         return
@@ -169,46 +198,24 @@ def _under_rules(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> It
     )
 
 
-def total(found: Sequence[Outcome]) -> str:
-    """Return the sum: how many sessions come back, or came, and how much that is."""
-    changed = [entry for entry in found if entry.result in {"planned", "done"}]
-    now = "comes" if len(changed) == 1 else "come"
-    verb = "came" if any(entry.result == "done" for entry in changed) else now
-    many = f"{len(changed):,} of {count(len(found), 'session')}"
-    return f"{many} {verb} back: {size(_grown(found))} into the client's folder."
-
-
-def _grown(found: Sequence[Outcome]) -> int:
-    changed = (entry.freed for entry in found if entry.result in {"planned", "done"})
-    return max(0, -sum(changed))
-
-
 def as_json(
     found: Sequence[Outcome],
     plans: Mapping[Place, WayBack],
     *,
     dry_run: bool,
     run: Run | None = None,
-) -> str:
-    """Return the same for programs, of one session or of many."""
-    document = {
-        "dry_run": dry_run,
-        "run": None
-        if run is None
-        else {"number": run.number, "command": run.command, "at": run.at},
-        "sessions": [
-            common.outcome(entry, bytes_before=entry.before, bytes_after=entry.size)
-            | {"detail": entry.detail}
-            | _parts(plans.get(entry.where) if entry.where is not None else None)
-            for entry in found
-        ],
-    }
-    return common.as_json(document)
+) -> Iterator[str]:
+    """Yield the same for programs, of one session or of many."""
+    which = run and {"number": run.number, "command": run.command, "at": run.at}
+    parts = partial(_parts, plans)
+    return outcomes.as_json(BROUGHT_BACK, found, parts, dry_run=dry_run, run=which)
 
 
-def _parts(plan: WayBack | None) -> dict[str, Any]:
+def _parts(plans: Mapping[Place, WayBack], entry: Outcome) -> dict[str, Any]:
+    plan = None if entry.where is None else plans.get(entry.where)
     whole = None if plan is None else plan.whole
     return {
+        "detail": entry.detail,
         "from_trash": [] if plan is None else [*plan.pruned],
         "was_put_away": plan is not None and plan.away is not None,
         "segments_put_back": 0 if whole is None else len(whole.manifest.segments),

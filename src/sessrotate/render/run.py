@@ -12,8 +12,12 @@ from sessrotate.job.config.keys import KEYS, literal, written
 from sessrotate.render import common
 from sessrotate.render import prune as render_prune
 from sessrotate.render.common import count, size
+from sessrotate.render.outcomes import Shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessrotate.errors import SessrotateError
     from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.config.file import Loaded
     from sessrotate.job.run import Report, Stage
@@ -23,8 +27,15 @@ _ITEMS: Final = ("step", "session", "size", "what")
 _SETTINGS: Final = ("setting", "value", "from")
 
 
-def plan(report: Report, loaded: Loaded, seen: Seen) -> str:
-    """Return what a run would do to each session, the plan of the pruning, and the sum."""
+def shown(report: Report, loaded: Loaded, seen: Seen) -> Shown:
+    """Return what is shown of a run, or of its plan."""
+    lines = plan(report, loaded, seen) if report.dry_run else [summary(report)]
+    document = as_json(report, loaded)
+    return Shown(lines, document, warnings=failures(report), code=report.code)
+
+
+def plan(report: Report, loaded: Loaded, seen: Seen) -> Iterator[str]:
+    """Yield what a run would do to each session, the plan of the pruning, and the sum."""
     rows = [
         (
             stage.step.name,
@@ -37,16 +48,17 @@ def plan(report: Report, loaded: Loaded, seen: Seen) -> str:
         for stage in report.stages
         for each in stage.outcomes
     ]
-    table = common.plain_table(_ITEMS, rows, left={*_ITEMS} - {"size"})
-    shown = report.planned and render_prune.Shown(report.planned)
-    pruning = render_prune.plan(shown, seen) if shown else ""
-    off = [stage.step.name for stage in report.stages if not stage.is_on]
-    unset = f"Not configured: {', '.join(off)}.\n" if off else ""
+    yield _source(loaded)
+    yield from common.plain_table(_ITEMS, rows, left={*_ITEMS} - {"size"})
+    if report.planned is not None:
+        yield from render_prune.plan(render_prune.Going(report.planned), seen)
+    if off := [stage.step.name for stage in report.stages if not stage.is_on]:
+        yield f"Not configured: {', '.join(off)}."
     # Whoever looks for a session that was put away should not be surprised.
     away = any(stage.step.name == "archive" and stage.count("planned") for stage in report.stages)
-    told = report.saving or (common.PUT_AWAY if away else "")
-    rule = f"{told}\n" if told else ""
-    return f"{_source(loaded)}\n{table}{pruning}{unset}{rule}{summary(report)}\n"
+    if report.saving or away:
+        yield report.saving or common.PUT_AWAY
+    yield summary(report)
 
 
 def summary(report: Report) -> str:
@@ -88,23 +100,27 @@ def _part(stage: Stage, *, dry_run: bool) -> str:
     return f"{verb} {count(many, 'session')}{f' ({figures})' if figures else ''}"
 
 
-def failures(report: Report) -> list[str]:
+def failures(report: Report) -> list[str | SessrotateError | None]:
     """Return a sentence for each session that failed or was in use, and for a doubted clock.
 
-    What may hide sessions is named too.
+    What may hide sessions is named too, and why the log lacks a line.
     """
     doubt = [f"Nothing was pruned or freed by its age. {report.doubt}"] if report.doubt else []
     hidden = [common.unread(*each) for each in report.hidden.items()]
-    return [*hidden, *doubt] + [
-        f"{stage.step.name} {printable(each.session)}: {each.error}".replace(" :", ":")
-        for stage in report.stages
-        for each in stage.outcomes
-        if each.error is not None
-    ]
+    return (
+        [*hidden, *doubt]
+        + [
+            f"{stage.step.name} {printable(each.session)}: {each.error}".replace(" :", ":")
+            for stage in report.stages
+            for each in stage.outcomes
+            if each.error is not None
+        ]
+        + [report.unlogged]
+    )
 
 
-def as_json(report: Report, loaded: Loaded) -> str:
-    """Return the same for programs."""
+def as_json(report: Report, loaded: Loaded) -> Iterator[str]:
+    """Yield the same for programs."""
     document: dict[str, Any] = {
         "dry_run": report.dry_run,
         "code": report.code,
@@ -132,17 +148,18 @@ def as_json(report: Report, loaded: Loaded) -> str:
     }
     if report.planned is not None:
         document["prune"] = render_prune.decisions(report.planned)
-    return common.as_json(document)
+    yield common.as_json(document)
 
 
-def settings(loaded: Loaded) -> str:
-    """Return the settings in force, and where each value comes from."""
+def settings(loaded: Loaded) -> Iterator[str]:
+    """Yield the settings in force, and where each value comes from."""
     found, rows = loaded.settings, []
     for key in KEYS:
         value, line = found.value(key), found.lines.get(key.title)
         said = "-" if value is None else literal(written(value))
         rows.append((key.title, said, "default" if line is None else f"line {line}"))
-    return f"{_source(loaded)}\n{common.plain_table(_SETTINGS, rows, left=set(_SETTINGS))}"
+    yield _source(loaded)
+    yield from common.plain_table(_SETTINGS, rows, left=set(_SETTINGS))
 
 
 def _source(loaded: Loaded) -> str:
@@ -150,8 +167,8 @@ def _source(loaded: Loaded) -> str:
     return f"Settings: {name}{'' if loaded.is_there else ' (no such file: the defaults apply)'}"
 
 
-def settings_json(loaded: Loaded) -> str:
-    """Return the same for programs, in bytes and seconds; `given` is as written in the file."""
+def settings_json(loaded: Loaded) -> Iterator[str]:
+    """Yield the same for programs, in bytes and seconds; `given` is as written in the file."""
     tables: dict[str, dict[str, Any]] = {key.table: {} for key in KEYS}
     for key in KEYS:
         value, line = loaded.settings.value(key), loaded.settings.lines.get(key.title)
@@ -163,4 +180,4 @@ def settings_json(loaded: Loaded) -> str:
             "line": line,
         }
     document = {"file": str(loaded.path), "is_there": loaded.is_there, "settings": tables}
-    return common.as_json(document)
+    yield common.as_json(document)

@@ -14,12 +14,13 @@ from sessrotate.errors import InUseError, printable
 from sessrotate.render import common
 from sessrotate.render import outcomes as shown_outcomes
 from sessrotate.render.common import count, size
-from sessrotate.render.run import kept
+from sessrotate.render.outcomes import CHANGED, Shown
+from sessrotate.render.run import failures, kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from sessrotate.in_place.outcome import Outcome, Result
+    from sessrotate.in_place.outcome import Outcome
     from sessrotate.job.run import Report, Stage
     from sessrotate.render.outcomes import Seen
     from sessrotate.reports.next_steps import NextStep
@@ -93,7 +94,7 @@ class Tidied(Struct, frozen=True):
     @property
     def changes(self) -> list[tuple[Stage, Outcome]]:
         """Those that were, or are to be, changed."""
-        return [(stage, each) for stage, each in self.outcomes if each.result in _CHANGED]
+        return [(stage, each) for stage, each in self.outcomes if each.result in CHANGED]
 
     @property
     def giving(self) -> list[Outcome]:
@@ -116,7 +117,20 @@ class Tidied(Struct, frozen=True):
         return sum(self.before.values()) - sum(self.after.values())
 
 
-_CHANGED: Final[tuple[Result, ...]] = ("planned", "done")
+def shown(tidied: Tidied, seen: Seen) -> Shown:
+    """Return what is shown of a plan, or of what was done."""
+    return Shown(
+        plan(tidied, seen) if tidied.report.dry_run else done(tidied),
+        as_json(tidied),
+        bool(tidied.changes),
+        _frees(tidied),
+        failures(tidied.report),
+        tidied.code,
+    )
+
+
+def _frees(tidied: Tidied) -> str:
+    return f"Tidying frees about {size(max(0, tidied.gained))} of the disk."
 
 
 def plan(tidied: Tidied, seen: Seen) -> Iterator[str]:
@@ -132,12 +146,12 @@ def plan(tidied: Tidied, seen: Seen) -> Iterator[str]:
         yield from _left(tidied)
         yield from common.further(tidied.steps)
         return
-    yield f"Tidying frees about {size(max(0, tidied.gained))} of the disk."
+    yield _frees(tidied)
     yield _now(tidied)
     yield ""
     for stage in tidied.report.stages:
-        if many := stage.count(*_CHANGED):
-            gain = sum(each.gained for each in stage.outcomes if each.result in _CHANGED)
+        if many := stage.count("planned", "done"):
+            gain = sum(each.gained for each in stage.outcomes if each.result in CHANGED)
             yield (
                 f"  {stage.step.name:<9} {count(many, 'session'):>14}  "
                 f"{'about ' + size(gain) if gain > 0 else '':>17}  {_MEANS[stage.step.name]}"
@@ -256,8 +270,8 @@ def _stays(each: Outcome) -> str:
     )
 
 
-def as_json(tidied: Tidied) -> str:
-    """Return the same for programs."""
+def as_json(tidied: Tidied) -> Iterator[str]:
+    """Yield the same for programs."""
     document: dict[str, Any] = {
         "dry_run": tidied.report.dry_run,
         "code": tidied.code,
@@ -267,7 +281,7 @@ def as_json(tidied: Tidied) -> str:
                 "client": "codex" if stage.step.name == "compress" else "claude",
                 "action": stage.step.name,
                 "result": each.result,
-                "moved_bytes": each.freed if each.result in _CHANGED else 0,
+                "moved_bytes": each.freed if each.result in CHANGED else 0,
                 "disk_bytes_before": each.disk,
                 "disk_bytes_after": each.disk - each.gained,
                 "refused": None if each.error is None else str(each.error),
@@ -280,4 +294,4 @@ def as_json(tidied: Tidied) -> str:
         "free_bytes_before": tidied.free,
         "free_bytes_after": tidied.free_after,
     }
-    return common.as_json(document)
+    yield common.as_json(document)

@@ -47,7 +47,9 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
     from sessrotate.in_place.operations import Progress
+    from sessrotate.in_place.recover import Recovery
     from sessrotate.in_place.restore import RestorePlan
+    from sessrotate.retention.unarchive import Away
     from sessrotate.segments.manifest import Manifest
 
 
@@ -55,13 +57,15 @@ class Wanted(Struct, frozen=True):
     """What is to be brought back: what was put away, these pruned segments (None: all), the whole.
 
     Where the session is to be whole, all pruned segments come back. `is_placed`: its owner said in
-    which project it is to be.
+    which project it is to be. `touch` is what the files are dated that were put away, and a live
+    file that its client would delete, in seconds since 1970; None leaves their dates.
     """
 
     away: bool = True
     pruned: frozenset[int] | None = None
     whole: bool = True
     is_placed: bool = False
+    touch: float | None = None
 
     def of(self, numbers: Sequence[int]) -> tuple[int, ...]:
         """Return which of these pruned segments are wanted."""
@@ -74,9 +78,6 @@ _SOON: Final = 86_400.0
 
 ALL: Final = Wanted()
 """Whatever happened."""
-
-SHORT: Final = Wanted(whole=False)
-"""All of it, but the live file stays as short as it is."""
 
 
 # ── deciding ─────────────────────────────────────────────────────────────────────────────────
@@ -93,31 +94,38 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
         return rollouts.way_back(where)
     away = unarchive.plan(where) if wanted.away else None
     with storage("read the session"), state.opened(where) as there:
-        if not there.is_archived:
-            owner.check_unmoved(where)
-        found = rebuild_manifest.as_if(there) if rebuild_manifest.is_lost(there) else there
-        in_trash, gone = pruned(found, found.listed)
-        is_here = away is not None or not found.is_archived
-        is_coming = is_here and (found.is_archived or (found.is_gone and found.is_rotated))
-        is_known = wanted.is_placed or _is_known(where) or found.problem is not None
-        if is_coming and not is_known:
-            raise RefusedError(_nowhere(found))
-        if (is_wanted := wanted.whole and is_here) and found.kept:
-            raise RefusedError(found.cuts[-1].detail)
-        whole = _whole(found) if is_wanted and not gone and not found.cuts else None
-        size = found.live.size() if found.live is not None and not found.is_gone else 0
-        return WayBack(
-            where,
-            pruned=wanted.of(in_trash),
-            lost=wanted.of(gone),
-            is_cut=is_wanted and bool(found.cuts),
-            away=away,
-            whole=whole,
-            unused=_unused(found) if whole is not None and away is None else None,
-            before=0 if found.is_archived else size,
-            after=whole.size if whole is not None else size if is_here else 0,
-            finished="" if away is not None else recover.plan(there).sentence,
-        )
+        planned = _planned(there, wanted, away)
+        return replace(planned, finished="" if away is not None else recover.plan(there).sentence)
+
+
+def _planned(there: State, wanted: Wanted, away: Away | None = None) -> WayBack:
+    """Return the same of a session that is open; `away` is what was put away of it."""
+    where = there.place
+    if not there.is_archived:
+        owner.check_unmoved(where)
+    found = rebuild_manifest.as_if(there) if rebuild_manifest.is_lost(there) else there
+    in_trash, gone = pruned(found, found.listed)
+    is_here = away is not None or not found.is_archived
+    is_coming = is_here and (found.is_archived or (found.is_gone and found.is_rotated))
+    is_known = wanted.is_placed or _is_known(where) or found.problem is not None
+    if is_coming and not is_known:
+        raise RefusedError(_nowhere(found))
+    if (is_wanted := wanted.whole and is_here) and found.kept:
+        raise RefusedError(found.cuts[-1].detail)
+    whole = _whole(found) if is_wanted and not gone and not found.cuts else None
+    size = found.live.size() if found.live is not None and not found.is_gone else 0
+    return WayBack(
+        where,
+        pruned=wanted.of(in_trash),
+        lost=wanted.of(gone),
+        is_cut=is_wanted and bool(found.cuts),
+        away=away,
+        whole=whole,
+        touch=wanted.touch,
+        unused=_unused(found) if wanted.touch and whole is not None and away is None else None,
+        before=0 if found.is_archived else size,
+        after=whole.size if whole is not None else size if is_here else 0,
+    )
 
 
 def _is_known(where: Place) -> bool:
@@ -196,49 +204,53 @@ def restore(
     wanted: Wanted,
     wait: float,
     progress: Progress,
-    *,
-    touch: float | None = None,
     shown: WayBack | None = None,
 ) -> WayBack:
     """Bring a session back and return what was done; what a crash left is dealt with first.
 
-    `wait` and `touch` are as in `execute`. Raises as `prepare` and `execute` do; InUseError if a
-    plan was `shown` and another one would be carried out by now.
+    `wait` is as in `execute`. Raises as `prepare` and `execute` do; InUseError if a plan was
+    `shown` and another one would be carried out by now.
     """
-    finished = ""
-    is_rollout = rollouts.is_one(where)
-    if not is_rollout and archived_file.note(where) is None:  # or `unarchive` does that
-        finished = operations.recover_session(where, wait, progress).past
-    planned = replace(prepare(where, wanted), finished=finished)
-    if not is_rollout:
-        _check_there(planned)
+    if rollouts.is_one(where) or archived_file.note(where) is not None:
+        return execute(_as_shown(prepare(where, wanted), shown), wait, progress)
+    planned = WayBack(where)
+
+    def decide(found: State, recovered: Recovery) -> RestorePlan | None:
+        nonlocal planned
+        planned = replace(_planned(found, wanted), finished=recovered.past)
+        if not planned.is_anything and (lacks := restored.lacking(found)) is not None:
+            raise RefusedError(lacks)
+        return None if _as_shown(planned, shown).pruned else planned.whole  # they come back first
+
+    with storage("restore the session"):
+        whole = operations.restore_session(where, wait, progress, decide)
+    if whole is None:
+        return execute(planned, wait, progress)
+    return _dated(replace(planned, whole=whole))
+
+
+def _as_shown(planned: WayBack, shown: WayBack | None) -> WayBack:
+    """Return a plan; raise InUseError if another one was shown."""
     if shown is not None and planned.parts != shown.parts:
-        name = printable(where.session)
+        name = printable(planned.where.session)
         raise InUseError(f"{name} changed after the plan was shown: try again.")
-    return execute(planned, wait, progress, touch=touch)
+    return planned
 
 
-def _check_there(planned: WayBack) -> None:
-    """Raise RefusedError if nothing is to be done, and the archive has what the live file lacks."""
-    if planned.is_anything:
-        return
-    with state.opened(planned.where) as found:
-        lacks = restored.lacking(found)
-    if lacks is not None:
-        raise RefusedError(lacks)
+def _dated(done: WayBack) -> WayBack:
+    """Date a live file that its client would delete at its next start: a restoration does not."""
+    if done.unused is not None and done.touch is not None:
+        with storage("restore the session"):
+            fs.set_time(done.where.live, int(done.touch * 1e9))
+    return done
 
 
-def execute(
-    planned: WayBack, wait: float, progress: Progress, *, touch: float | None = None
-) -> WayBack:
+def execute(planned: WayBack, wait: float, progress: Progress) -> WayBack:
     """Carry out a plan; return it as it was done.
 
-    `wait` is how many seconds to wait for the session's lock. With `touch`, seconds since 1970,
-    the files that were put away get that as the time of their last change, and so does a live file
-    that the client's clean-up would delete. Raises as `undelete`,
-    `unarchive` and `restore_session` do, and says what was done before that.
+    `wait` is how many seconds to wait for the session's lock. Raises as `undelete`, `unarchive` and
+    `restore_session` do, and says what was done before that.
     """
-    planned = planned if touch is not None else replace(planned, unused=None)
     where, whole = planned.where, planned.whole
     check_room(planned)
     done = WayBack(where)
@@ -255,17 +267,14 @@ def execute(
             if not restored.is_marked(where):  # a rule might put it away again at once
                 whole_again.mark(where)
         with _after(done), progress("Unpacking", planned.away.size) as unpacking:
-            size = unarchive.unarchive(where, wait, unpacking, touch=touch)
+            size = unarchive.unarchive(where, wait, unpacking, touch=planned.touch)
         away = replace(planned.away, size=size)
         planned = replace(planned, away=away)
         done = replace(done, away=away)
     if whole is not None:
         with _after(done), storage("restore the session"):
-            whole = operations.restore_session(where, wait, progress)  # which keeps the time
-            if planned.unused is not None and touch is not None:
-                # Else the client deletes it at its next start.
-                fs.set_time(where.live, int(touch * 1e9))
-    return replace(planned, whole=whole)
+            whole = operations.restore_session(where, wait, progress)
+    return _dated(replace(planned, whole=whole))
 
 
 def check_room(planned: WayBack, taken: int = 0) -> None:

@@ -33,8 +33,9 @@ class WayBack(Struct, frozen=True):
       its client cut a part of the history out (`is_cut`).
     * `away`: what comes back from having been put away, None if nothing was.
     * `whole`: the plan for the live file, None if it stays as it is.
+    * `touch`: what files are dated, in seconds since 1970, None if they keep their dates.
     * `unused`: for how many seconds the live file has not been used, if the client's clean-up
-      deletes such a file; None if it does not, or the file is new.
+      deletes such a file, and it is dated; None otherwise.
     * `before`, `after`: bytes of the live file.
     * `finished`: what an interrupted run had begun, and is, or was, finished first.
     """
@@ -45,6 +46,7 @@ class WayBack(Struct, frozen=True):
     is_cut: bool = False
     away: Away | None = None
     whole: RestorePlan | None = None
+    touch: float | None = None
     unused: float | None = None
     before: int = 0
     after: int = 0
@@ -59,6 +61,11 @@ class WayBack(Struct, frozen=True):
     def is_rollout(self) -> bool:
         """Whether it is a session of Codex, which was only compressed."""
         return codex.is_rollout(self.where.live.name)
+
+    @property
+    def is_back(self) -> bool:
+        """Whether the session is one again that its client deletes, and rules apply to."""
+        return not self.is_rollout and (self.away is not None or self.whole is not None)
 
     @property
     def need(self) -> Need:

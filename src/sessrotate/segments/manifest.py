@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from functools import lru_cache
 from io import BytesIO
 from typing import Any, Final
 
@@ -95,6 +96,7 @@ def _segment_line(manifest: Manifest, sealed: SealedSegment) -> bytes:
     return json.dumps(entry).encode()
 
 
+@lru_cache(maxsize=2)  # it is frozen, and one command looks at the same again and again
 def parse(data: bytes, *, may_be_empty: bool = False) -> Manifest:
     """Return the manifest that these bytes are; raise DamagedError if they are none of ours.
 
