@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessrotate.archive import restored
+from sessrotate.archive import place, restored
 from sessrotate.cli import archives, streams
 from sessrotate.cli.options import (
     DryRun,
@@ -203,7 +203,7 @@ def _check_clock(grace: float | None, now: float, *, by_age: bool, dry_run: bool
 
     Of a dry run, which shows its plan all the same, that is returned as what it would come to.
     """
-    clock = clock_check.look(grace, now, run_log.last_at())
+    clock = clock_check.look(grace, now, run_log.last_at(), [*place.archives()])
     if not dry_run:
         clock_check.remember(clock)
     if not (clock.doubt and by_age):

@@ -159,7 +159,7 @@ def _seen(tidied: Tidied) -> Seen:
 
 def _with_the_rest(tidied: Tidied, planned: Report) -> Tidied:
     """Return the same with what all clients' sessions take, and what else would free some."""
-    clients = tuple(on_disk.of_clients())
+    clients = tuple(on_disk.of_clients(place.archives()))
     outcomes = [each for stage in planned.stages for each in stage.outcomes]
     steps = next_steps.after(outcomes, clients, time.time(), {*restored.marked()})
     return replace(tidied, clients=clients, steps=steps)

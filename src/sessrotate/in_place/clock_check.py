@@ -12,12 +12,12 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import fs, units
-from sessrotate.archive import clock, place, state
+from sessrotate import fs, names, units
+from sessrotate.archive import clock, place, record
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_folder
 from sessrotate.errors import SessrotateError
-from sessrotate.segments import load, one_line
+from sessrotate.segments import load, manifest, one_line
 from sessrotate.system import ownership
 
 if TYPE_CHECKING:
@@ -51,14 +51,13 @@ def stamp(now: float | None = None) -> float:
 
 
 def look(
-    grace: float | None, now: float, last_run: str | None, archives: Sequence[Place] | None = None
+    grace: float | None, now: float, last_run: str | None, archives: Sequence[Place]
 ) -> Verdict:
     """Return whether the clock is believed at `now`, in seconds since 1970; change nothing.
 
     `grace` is in seconds, None if nothing goes by it; `last_run` is when the last run was logged
-    (ISO 8601), None if none was. `archives` are all of this machine, if somebody knows them.
+    (ISO 8601), None if none was. `archives` are all of this machine.
     """
-    archives = [*place.archives()] if archives is None else archives
     seen, run = read(), units.seconds(last_run)
     trashed = min(_trashed(archives), default=None) if seen is None else None
     known = [] if run is None else [run]
@@ -100,10 +99,9 @@ def _modified(*paths: Path) -> Iterator[float]:
 def _trashed(archives: Iterable[Place]) -> Iterator[float]:
     """Yield when segments of these archives were pruned, and sessions restored."""
     for where in archives:
-        with suppress(SessrotateError), state.opened(where) as found:
-            if found.restored is not None and found.restored.since is not None:
-                yield found.restored.since
-            for sealed in found.manifest.segments if found.manifest is not None else ():
-                at = None if sealed.pruned is None else units.seconds(sealed.pruned.at)
-                if at is not None:
-                    yield at
+        times = [record.told(where.archive).restored]
+        with suppress(SessrotateError):
+            data = load.read_small(where.archive, names.MANIFEST, manifest.MAX_BYTES)
+            pruned = (sealed.pruned for sealed in manifest.parse(data).segments)
+            times += [each.at for each in pruned if each is not None]
+        yield from (at for at in map(units.seconds, times) if at is not None)

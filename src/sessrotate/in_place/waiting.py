@@ -85,7 +85,8 @@ def is_over(
     """
     if quiet_for(file, since_ns) < quiet or any(in_use.writers(file)):
         return False
-    verdict = clock_check.look(quiet, time.time(), None)  # only now: it looks at every session
+    archives = [*place.archives()]  # only now: this looks at every session
+    verdict = clock_check.look(quiet, time.time(), None, archives)
     if not is_dry:
         clock_check.remember(verdict)
     return not verdict.doubt

@@ -29,10 +29,11 @@ from sessrotate.job.steps import STEPS, Step, recovered
 from sessrotate.system import locks, ownership, user_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from sessrotate.archive.clock import Verdict
+    from sessrotate.archive.place import Place
     from sessrotate.in_place.operations import Progress
     from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.config.parse import Settings
@@ -98,22 +99,27 @@ def plan(
     now: float,
     progress: Progress,
     scope: Scope = EVERYTHING,
+    *,
     recall: Recall = anew,
+    archives: Sequence[Place] | None = None,
 ) -> Report:
     """Return what a run would do now; change nothing. `now` is in seconds since 1970.
 
-    Whoever only shows its figures may `recall` those of before.
+    Whoever only shows its figures may `recall` those of before. `archives` are all of this machine,
+    if somebody knows them.
     """
+    archives = [*place.archives()] if archives is None else archives
     # Its evidence is looked for in all archives: only where something goes by it.
     is_asked = not settings.prune.is_empty or settings.trash.grace is not None
-    doubt = _clock(settings, now).doubt if is_asked else ""
-    job = Job(settings, now, WAIT, progress, dry_run=True, doubt=doubt, scope=scope, recall=recall)
+    job = Job(settings, now, WAIT, progress, dry_run=True, scope=scope, recall=recall)
+    job.doubt = _clock(settings, now, archives).doubt if is_asked else ""
+    job.every = lambda: archives
     unkept = journal.begin("run", is_kept=False)
     return Report(
         dry_run=True,
         stages=tuple(_retried([*_stages(job, unkept)], job, unkept)),
         planned=job.planned,
-        doubt=doubt,
+        doubt=job.doubt,
         saving=_saving(settings),
         hidden=_hidden(scope),
     )
@@ -136,7 +142,8 @@ def execute(
     stages: list[Stage] = []
     begun, kept = time.monotonic(), journal.begin(command)
     with _alone():
-        clock = _clock(settings, now)  # before this run changes a file, which would be a sign
+        # Before this run changes a file, which would be a sign.
+        clock = _clock(settings, now, [*place.archives()])
         job = Job(settings, now, WAIT, progress, dry_run=False, doubt=clock.doubt, scope=scope)
         try:
             for stage in _stages(job, kept):
@@ -168,8 +175,8 @@ def _hidden(scope: Scope) -> dict[str, str]:
     return find.hidden() if scope.only is None else {}  # or somebody knows which sessions they are
 
 
-def _clock(settings: Settings, now: float) -> Verdict:
-    return clock_check.look(settings.trash.grace, now, run_log.last_at())
+def _clock(settings: Settings, now: float, archives: Sequence[Place]) -> Verdict:
+    return clock_check.look(settings.trash.grace, now, run_log.last_at(), archives)
 
 
 def _alone() -> AbstractContextManager[None]:
