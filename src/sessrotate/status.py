@@ -28,8 +28,10 @@ from sessrotate.reports import next_steps, on_disk
 from sessrotate.system import locks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from sessrotate.archive.place import Place
     from sessrotate.in_place.operations import Progress
     from sessrotate.in_place.outcome import Outcome
     from sessrotate.job.config.parse import Settings
@@ -71,7 +73,9 @@ class Look:
         """Look at what costs little; `now` is in seconds since 1970."""
         self._settings, self._now = settings, now
         self._memory = remembered.Memory()
-        self._first = _without_gain(now)
+        self._archives = [*place.archives()]
+        self._marked = {*restored.marked()}
+        self._first = _without_gain(now, self._archives, self._marked)
 
     @property
     def so_far(self) -> Status:
@@ -82,13 +86,15 @@ class Look:
         """Return the whole status. Sessions are read of which nothing is remembered."""
         settings, recall = self._settings.for_tidying, self._memory.recall
         try:
-            planned = run.plan(settings, self._now, progress, recall=recall)
+            planned = run.plan(
+                settings, self._now, progress, recall=recall, archives=self._archives
+            )
         except BaseException:
             self._memory.keep(forgets=False)  # whoever does not wait asks again
             raise
         self._memory.keep()
         found = [each for stage in planned.stages for each in stage.outcomes]
-        steps = next_steps.after(found, self._first.clients, self._now, {*restored.marked()})
+        steps = next_steps.after(found, self._first.clients, self._now, self._marked)
         return replace(_with(self._first, found), hidden=planned.hidden, steps=steps)
 
 
@@ -104,17 +110,17 @@ def _with(first: Status, found: list[Outcome]) -> Status:
     )
 
 
-def _without_gain(now: float) -> Status:
+def _without_gain(now: float, archives: Sequence[Place], marked: Iterable[str]) -> Status:
     found = installed()
     wrong = [*findings.not_running(found)]
     has_margin = findings.saving_margin() is not None
     is_saved = has_margin and all(each.kind != "schedule" for each in wrong)
     return Status(
-        clients=tuple(on_disk.of_clients()),
+        clients=tuple(on_disk.of_clients(archives)),
         gain=0,
         worth=0,
         failing=(),
-        kept=sum(is_file(place.of_session(each).live) for each in restored.marked()),
+        kept=sum(is_file(place.of_session(each).live) for each in marked),
         has_hook=_has_hook(),
         has_schedule=found is not None,
         last=_last(),

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
+from sessrotate import names
 from sessrotate.archive import owner, place
+from sessrotate.clients.claude import client as claude
 from sessrotate.errors import RefusedError
+from sessrotate.segments import manifest
 from support import command_line, homes
 from support.command_line import ID, boundary, row, write
 from support.homes import Home
-
-if TYPE_CHECKING:
-    pass
 
 DATA: Final = command_line.session(boundaries=2)
 MORE: Final = row(90) + boundary(91) + row(92)
@@ -70,3 +71,27 @@ def test_the_places_of_many_files_are_those_of_each(home: Home, tmp_path: Path) 
     for order in (paths, paths[::-1]):
         places = owner.Places()
         assert {path: places.of(path) for path in order} == {path: place.of(path) for path in order}
+
+
+@pytest.mark.parametrize("told", ["its own", "the copy's", "gone", "linked", "outside", "."])
+def test_the_archives_that_were_looked_for_tell_owners_as_each_file_does(
+    home: Home, tmp_path: Path, told: str
+) -> None:
+    home.rotate()
+    projects = home.live.parent.parent
+    (projects / "linked").symlink_to(home.live.parent)
+    for folder in (projects / "the copy's", tmp_path / "elsewhere"):
+        write(folder / home.live.name, home.live.read_bytes())
+    (projects / "outside").symlink_to(tmp_path / "elsewhere")
+    write(projects / "the copy's" / "77777777-0000-4000-a000-000000000007.jsonl", DATA)
+    path = home.archive / names.MANIFEST
+    listed = manifest.parse(path.read_bytes())
+    path.write_bytes(
+        manifest.dump(replace(listed, project=listed.project if told == "its own" else told))
+    )
+    places = owner.Places([*place.archives()])
+    paths = [*claude.sessions()]
+    assert len(paths) == 4
+    for each in paths:
+        assert owner.of(each, places) == owner.of(each)
+        assert owner.not_own(each, places) == owner.not_own(each)

@@ -27,7 +27,7 @@ from sessrotate.system import ownership
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 
@@ -37,16 +37,24 @@ def of(path: Path, places: Places | None = None) -> Place | None:
     What is None may be a whole session all the same, that nothing was rotated of. `places` are
     those of other files.
     """
-    where = _unless_strange(place.of(path) if places is None else places.of(path))
+    where = (places or Places()).own(path)
     return None if _copied(meant(path), where) is not None else where
 
 
 class Places:
     """The places of many files: what is the same for all of a folder is looked at once."""
 
-    def __init__(self) -> None:
-        """Know none yet."""
+    def __init__(self, archives: Iterable[Place] | None = None) -> None:
+        """Know none yet; `archives` are all of this machine, if somebody knows them."""
         self._beside: dict[Path, Place] = {}
+        self._owners = None if archives is None else {each.session: each for each in archives}
+
+    def own(self, path: Path) -> Place | None:
+        """Return the same; None if the file is a stranger's."""
+        where, owners = self.of(path), self._owners
+        if where is None or (owners and owners.get(where.session, where).live == where.live):
+            return where  # there is no archive, or that of this file
+        return None if is_stranger(where) else where
 
     def of(self, path: Path) -> Place | None:
         """Return what `place.of` does."""
@@ -65,7 +73,7 @@ def read_with(path: Path, places: Places | None = None) -> Place | None:
 
     None of what is read alone. `places` are those of other files.
     """
-    where = _unless_strange(place.of(path) if places is None else places.of(path))
+    where = (places or Places()).own(path)
     return _copied(meant(path), where) or where
 
 
@@ -77,7 +85,7 @@ def of_copy(path: Path) -> Place | None:
     """
     if not continued.begins_so(meant(path)):
         return None
-    return _copied(meant(path), _unless_strange(place.of(path)))
+    return _copied(meant(path), Places().own(path))
 
 
 def _copied(path: Path, own: Place | None) -> Place | None:
@@ -87,11 +95,6 @@ def _copied(path: Path, own: Place | None) -> Place | None:
         return None
     config, live = real(claude.projects_folder()).parent, path.absolute()
     return Place(config, live.parent.name, header.root, live)
-
-
-def _unless_strange(where: Place | None) -> Place | None:
-    """Return the place that a path names, None if that is a stranger's."""
-    return None if where is None or is_stranger(where) else where
 
 
 def is_stranger(where: Place) -> bool:
@@ -130,8 +133,8 @@ def not_own(path: Path, places: Places | None = None) -> str | None:
 
     `places` are those of other files.
     """
-    where = place.of(path) if places is None else places.of(path)
-    own = _unless_strange(where)
+    places = places or Places()
+    where, own = places.of(path), places.own(path)
     copied = _copied(meant(path), own)
     if copied is not None and (where is None or copied.session != where.session):
         return told(path, copied.session)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -30,10 +31,11 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import ignored, is_file, is_folder, is_link, listed, names_in, real
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable, storage
 from sessrotate.segments import manifest
+from sessrotate.system import inside
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from sessrotate.clients.common import Unread
@@ -64,7 +66,7 @@ _NO_NAMES: Final = {"", ".", ".."}
 """What a session may not be called: its archive would be another's folder."""
 
 
-class Place(Struct, frozen=True):
+class Place(Struct, frozen=True, dict=True):
     """A session's live file and what belongs to it.
 
     `config` is the folder that holds those of projects and of archives, links followed; `project`
@@ -76,7 +78,7 @@ class Place(Struct, frozen=True):
     session: str
     live: Path
 
-    @property
+    @cached_property  # asked for 20 times of each session
     def archive(self) -> Path:
         """The folder of what is not live any more."""
         return self._ours(ARCHIVES)
@@ -204,20 +206,36 @@ def that_wait(where: Place) -> list[Path]:
 # ── whose an archive is ──────────────────────────────────────────────────────────────────────
 
 
-def of_session(session: str, projects: Collection[str] | None = None) -> Place:
+class Projects(Struct, frozen=True):
+    """The folders that are in the `root` of projects, by their names, each with its link followed.
+
+    What an archive names as its project is looked up here: somebody else may have written it.
+    """
+
+    root: Path
+    folders: dict[str, Path]
+
+
+def projects() -> Projects:
+    """Return what is in the folder of projects now."""
+    root = real(claude.projects_folder())
+    found = {each.name: real(each) if is_link(each) else each for each in listed(root)}
+    return Projects(root, found)
+
+
+def of_session(session: str, known: Projects | None = None) -> Place:
     """Return the place of a session by its id, wherever its live file is.
 
     That is in the project which its archive names; or, if it is not there any more, the one file of
     that id that goes on from the archive (`continued.fits`), or is whole. Its `project` is empty if
-    nobody knows it. `projects` are the names of all projects, if somebody has listed them.
+    nobody knows it. `known` are all projects, if somebody has listed them.
     """
-    root = real(claude.projects_folder())
-    projects = names_in(root) if projects is None else projects
+    known = projects() if known is None else known
+    root = known.root
     archive = Place(root.parent, "", session, root).archive
     project = project_named(archive)
-    where = Place(root.parent, project, session, root / project / f"{session}{names.SUFFIX}")
-    if project in projects:
-        where = next(all_named(root, project, (session,)))
+    folder = known.folders.get(project) or root / project
+    where = Place(root.parent, project, session, folder / f"{session}{names.SUFFIX}")
     if project and os.path.lexists(where.live):
         return where
     is_away = record.away(archive, session) is not None
@@ -329,15 +347,18 @@ def run_lock() -> Path:
 
 def archives(prefix: str = "", unread: Unread = ignored) -> Iterator[Place]:
     """Yield the archives of ids that begin so, in order; `unread` is told what cannot be read."""
-    projects = frozenset(names_in(real(claude.projects_folder())))
-    for folder in listed(root() / ARCHIVES, unread):
+    known = projects()
+    every = known.root.parent / FOLDER / ARCHIVES
+    if is_link(every):
+        unread(str(every), inside.LINK)
+        return
+    for folder in listed(every, unread):
         session = names.session_of_key(folder.name)
         if session is None or not common.begins(session, prefix) or not is_folder(folder, unread):
             continue
         # An empty one may be ours, left by a crash; one with hidden files only is somebody's.
-        is_any = holds_something(folder) or not names_in(folder)
-        if is_any and not continued.is_behind_link(folder):
-            yield of_session(session, projects)
+        if not is_link(folder) and (holds_something(folder) or not names_in(folder)):
+            yield of_session(session, known)
 
 
 def aside() -> list[Path]:

@@ -282,10 +282,12 @@ def told(archive: Path) -> Record:
     A damaged one may be that of a restored session: nothing rotates that. No link is followed.
     """
     session = names.session_of_key(archive.name) or ""
-    if os.path.islink(archive) or os.path.islink(archive.parent):  # noqa: PTH114 - never raises
-        return Record(session)
     folder = archive / names.ARCHIVED
     is_there, is_any = os.path.lexists(archive / names.RECORD), os.path.lexists(folder)
+    if not (is_there or is_any):  # as of most: nothing is to be opened
+        return Record(session)
+    if os.path.islink(archive) or os.path.islink(archive.parent):  # noqa: PTH114 - never raises
+        return Record(session)
     if is_there:
         with suppress(SessrotateError, OSError):
             return read(archive)

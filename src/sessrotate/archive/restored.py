@@ -18,14 +18,14 @@ from msgspec import Struct
 from sessrotate import names, units
 from sessrotate.archive import continued, place, record
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.common import is_folder, is_link, listed, names_in, real
+from sessrotate.clients.common import is_folder, is_link, listed, names_in
 from sessrotate.errors import DamagedError, InputError, SessrotateError, printable
 from sessrotate.segments import compressed, load, manifest
 from sessrotate.segments.segment_set import check
 from sessrotate.system import disk_use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from sessrotate.archive.place import Place
@@ -113,10 +113,10 @@ def of(where: Place) -> Restored | None:
     return found if found.files and is_whole else None
 
 
-def every() -> Iterator[Restored]:
-    """Yield what is left of every archive whose session is whole again."""
-    projects = frozenset(names_in(real(claude.projects_folder())))
-    for session in marked():
+def every(sessions: Iterable[str]) -> Iterator[Restored]:
+    """Yield what is left of each archive of `marked` sessions that are whole again."""
+    projects = place.projects()
+    for session in sessions:
         found = of(place.of_session(session, projects))
         if found is not None:
             yield found
@@ -128,7 +128,7 @@ def trash_bytes() -> int:
     That is what was pruned, and the archives of restored sessions.
     """
     pruned = disk_use.of(*(where.archive / names.TRASH for where in place.archives()))
-    return pruned + sum(found.allocated for found in every())
+    return pruned + sum(found.allocated for found in every(marked()))
 
 
 # ── whether the live file has all of it ──────────────────────────────────────────────────────

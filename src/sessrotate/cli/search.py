@@ -26,7 +26,6 @@ from sessrotate.errors import (
     printable,
 )
 from sessrotate.reading import select
-from sessrotate.reading.holders import Around
 from sessrotate.reading.search import Problem, Query
 from sessrotate.render import common, phrases
 from sessrotate.render import search as render_search
@@ -147,7 +146,7 @@ def command(
     path = None if session is None else find.path_of(session)
     told = _Outcome(most=most)
     machine = machine_search.Machine(told.unread)
-    canvas, around = streams.canvas(), Around()
+    canvas = streams.canvas()
     results = render_search.Results(
         machine.opened, machine.unopened, canvas, around=context, is_raw=raw
     )
@@ -159,7 +158,7 @@ def command(
             sessions = known if path is None else machine_search.of_session(known, path)
             taken = [each for each in sessions if wanted.takes(each) and _is_recent(each, begin)]
             told.begun(known, taken, machine.left)
-            yield from machine_search.found(taken, query, show, told.searched, around)
+            yield from machine_search.found(taken, query, show, told.searched, machine.around)
 
     lists = "names" if names else "counts" if count else "hits"
     with closing(found()) as results_of_all:

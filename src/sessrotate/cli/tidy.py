@@ -135,7 +135,7 @@ def _is_used(outcome: Outcome) -> bool:
 
 def _with_the_rest(tidied: Tidied, planned: Report) -> Tidied:
     """Return the same with what all clients' sessions take, and what else would free some."""
-    clients = tuple(on_disk.of_clients())
+    clients = tuple(on_disk.of_clients(place.archives()))
     outcomes = [each for stage in planned.stages for each in stage.outcomes]
     steps = next_steps.after(outcomes, clients, time.time(), {*restored.marked()})
     return replace(tidied, clients=clients, steps=steps)

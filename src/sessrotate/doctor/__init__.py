@@ -61,8 +61,9 @@ def findings(archives: Sequence[Place] | None = None) -> Iterator[Finding]:
     yield from (Finding("", str(path), "unread", told) for path, told in strangers.hidden())
     yield from (Finding("", str(path), "settings", told) for path, told in strangers.links())
     yield from (Finding("", str(path), "stranger", told) for path, told in strangers.earlier())
+    sound: set[Path] = set()
     for where in archives:
-        for kind, detail in _look(where):
+        for kind, detail in _look(where, sound):
             yield Finding(where.session, str(where.archive), kind, detail)
         yield from _edited(where)
     is_there = is_folder(place.root() / place.ARCHIVES)
@@ -70,8 +71,10 @@ def findings(archives: Sequence[Place] | None = None) -> Iterator[Finding]:
     is_all = len(lost) > 1
     if is_all:
         yield _all_lost(lost)
-    places = owner.Places()
+    places = owner.Places(archives)
     for path in claude.sessions():
+        if (own := places.of(path)) is not None and own.live in sound:
+            continue
         look = _headed if continued.begins_so(path) else _headless
         found = look(path, places)
         if found is not None and not (is_all and found.session in lost):
@@ -89,10 +92,9 @@ def _headed(path: Path, places: Places) -> Finding | None:
     """Return what is wrong with a live file that begins like a rotated one."""
     if (told := owner.not_own(path, places)) is not None:
         return Finding(names.session_of(path.name), str(path), "copy", told)
-    where = places.of(path)
-    has_archive = where is not None and place.holds_something(where.archive)
-    if not has_archive and (lost := owner.without_archive(path, places)) is not None:
+    if (lost := owner.without_archive(path, places)) is not None:
         return _without_archive(lost)
+    where = places.of(path)
     lacking = None if where is None else fleet.rewound_problem(where)
     if where is None or lacking is None:
         return None
@@ -160,7 +162,8 @@ def _kept() -> Iterator[Finding]:
             yield Finding(session or key, str(path), "kept", aside.said(path, live))
 
 
-def _look(where: Place) -> Iterator[tuple[str, str]]:
+def _look(where: Place, sound: set[Path]) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with an archive; add its live file to `sound` if nothing is with that."""
     try:
         with state.opened(where) as found:
             yield from _away(found) if found.is_archived else _standing(where, found)
@@ -169,6 +172,8 @@ def _look(where: Place) -> Iterator[tuple[str, str]]:
             elif found.record.restored == record.UNKNOWN and found.header is not None:
                 yield "damaged", _unreadable(found)
             yield from cut.told(found)
+            if found.is_rotated and not fleet.may_lack_rows(found):
+                sound.add(where.live)
     except DamagedError as error:
         yield "damaged", str(found_files.with_way_out(where, error))
     except SessrotateError as error:

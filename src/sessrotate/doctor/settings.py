@@ -56,16 +56,17 @@ def settings(archives: Sequence[Place] | None = None) -> Iterator[Setting]:
     yield Setting("archive", str(place.root()))
     yield _counted("archives", len(archives))
     yield _counted("archives put aside", len(place.aside()))
-    taken = on_disk.of_clients()
+    taken = on_disk.of_clients(archives)
     history = sum(each.history for each in taken)
     archived = sum(each.archived for each in taken if each.client == claude.NAME)
     yield Setting("archived", f"{units.amount(history)} of history", history)
     yield Setting("on disk for that, with the trash", units.amount(archived), archived)
-    left = [*restored.every()]
+    marked = [*restored.marked()]
+    left = [*restored.every(marked)]
     held = sum(entry.allocated for entry in left)
     yield _counted("archives of restored sessions", len(left))
     yield Setting("on disk for those", units.amount(held), held)
-    yield _counted("restored sessions, rotated by name only", sum(1 for _ in restored.marked()))
+    yield _counted("restored sessions, rotated by name only", len(marked))
     found = cleanup.settings()
     yield Setting("hook", _installed(cleanup.silenced(found)))
     timer = installed()

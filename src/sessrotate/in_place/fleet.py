@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.archive.place import Place
+    from sessrotate.archive.state import State
     from sessrotate.in_place.outcome import Result
 
 
@@ -199,17 +200,25 @@ def live_size(where: Place, otherwise: int = 0) -> int:
 
 def may_be_rewound(path: Path) -> bool:
     """Tell whether a live file may need rows of its archive; one that cannot be read does not."""
-    header = continued.tail_header(path)
-    if header is None:
-        return False
     try:
+        if not continued.begins_so(path):
+            return False
         with Source.itself(path) as source:
-            if continued.misfit(header, source) is not None:
+            header = live_header.parse(continued.first_line(source))
+            if header is None or continued.misfit(header, source) is not None:
                 return False  # its client cut it, and knows what it needs
             prefix = live_header.prefix(header)
             return dangles(source, prefix, prefix + header.judged_bytes)
     except (SessrotateError, OSError):
         return False
+
+
+def may_lack_rows(found: State) -> bool:
+    """Tell whether an open session may need rows of its archive, or has no header to tell by."""
+    header, live = found.header, found.live
+    if header is None or live is None or found.is_gone:
+        return True
+    return dangles(live, found.prefix, found.prefix + header.judged_bytes)
 
 
 def rewound_problem(where: Place) -> str | None:

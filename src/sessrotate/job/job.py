@@ -15,7 +15,7 @@ from sessrotate.in_place import room
 from sessrotate.in_place.outcome import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from sessrotate.archive.place import Place
     from sessrotate.in_place.gain import Forecast
@@ -70,7 +70,8 @@ class Job(Struct):
     The steps fill in `left`, the sessions that later steps leave alone, `rotating`, what a dry
     run would rotate, of which later steps find less, `planned`, the plan of the pruning, and
     `gained`, how many bytes the disk has more, or will have; `copied` looks once for all of them.
-    `recall` stands before what reads sessions: of what is only shown, it may be remembered.
+    `recall` stands before what reads sessions: of what is only shown, it may be remembered. `every`
+    looks for all archives; of a plan, which changes none, they are known.
     """
 
     settings: Settings
@@ -85,6 +86,7 @@ class Job(Struct):
     planned: PrunePlan | None = None
     gained: int = 0
     recall: Recall = anew
+    every: Callable[[], Iterable[Place]] = place.archives
     copied: Callable[[], Collection[str]] = field(default_factory=lambda: cache(restored.copied))
 
     @property
@@ -108,7 +110,7 @@ class Job(Struct):
 
     def archives(self) -> list[Place]:
         """Return the archives of sessions that are wanted and did not fail."""
-        return [where for where in place.archives() if self.wants(where)]
+        return [where for where in self.every() if self.wants(where)]
 
     def would(self, where: Place, expected: Forecast, disk: int, detail: str = "") -> Outcome:
         """Return the outcome of a plan for a session that takes so many bytes of the `disk`.

@@ -29,9 +29,10 @@ from sessrotate.job.steps import STEPS, Step, recovered
 from sessrotate.system import locks, ownership, user_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from sessrotate.archive.place import Place
     from sessrotate.in_place.operations import Progress
     from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.config.parse import Settings
@@ -97,21 +98,26 @@ def plan(
     now: float,
     progress: Progress,
     scope: Scope = EVERYTHING,
+    *,
     recall: Recall = anew,
+    archives: Sequence[Place] | None = None,
 ) -> Report:
     """Return what a run would do now; change nothing. `now` is in seconds since 1970.
 
-    Whoever only shows its figures may `recall` those of before.
+    Whoever only shows its figures may `recall` those of before. `archives` are all of this machine,
+    if somebody knows them.
     """
+    archives = [*place.archives()] if archives is None else archives
     is_asked = not settings.prune.is_empty or settings.trash.grace is not None
     doubt = clock.doubt(now) if is_asked else ""
     job = Job(settings, now, WAIT, progress, dry_run=True, doubt=doubt, scope=scope, recall=recall)
+    job.every = lambda: archives
     unkept = journal.begin("run", is_kept=False)
     return Report(
         dry_run=True,
         stages=tuple(_retried([*_stages(job, unkept)], job, unkept)),
         planned=job.planned,
-        doubt=doubt,
+        doubt=job.doubt,
         saving=_saving(settings),
         hidden=_hidden(scope),
     )

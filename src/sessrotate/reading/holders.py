@@ -27,7 +27,7 @@ from sessrotate.segments.segment_set import HARMLESS, SegmentSet
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from sessrotate.archive.place import Place
@@ -53,9 +53,9 @@ which nothing proves that it is whole.
 class Around:
     """What is around files that are opened one after the other: each folder is looked at once."""
 
-    def __init__(self) -> None:
-        """Begin with no folder."""
-        self.places: Final = owner.Places()
+    def __init__(self, archives: Iterable[Place] | None = None) -> None:
+        """Begin with no folder; `archives` are all of this machine, if somebody knows them."""
+        self.places: Final = owner.Places(archives)
         self._folders: dict[Path, Folder] = {}
 
     def folder(self, path: Path) -> Folder | None:

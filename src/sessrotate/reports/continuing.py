@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import continuations, preview
 from sessrotate.clients.claude.continuations import Neighbour
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def links() -> Iterator[tuple[Path, Continues]]:
     """Yield the live files of all sessions that continue another one, with the link to that."""
     projects = real(claude.projects_folder())
-    for name, folder in project_folder.every(ignored):
+    for name, folder in project_folder.every(ignored, place.archives()):
         found = _neighbours(folder.places(projects, name), folder)
         for session, link in continuations.parents(found).items():
             yield projects / name / f"{session}{claude.SUFFIX}", link

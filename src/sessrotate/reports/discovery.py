@@ -80,7 +80,8 @@ def sessions(
     left out, but for whether somebody used them: all is there that takes room. Of Claude Code's,
     only those at `places` are looked at if these are given, and are taken off the list.
     """
-    places = project_folder.places(unread) if places is None else places
+    if places is None:
+        places = project_folder.places(unread, place.archives(unread=unread))
     folders: dict[str, None] = {}
     files: set[tuple[int, int]] = set()
     ids: set[str] = set()

@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import clients, names
-from sessrotate.archive import owner
+from sessrotate.archive import owner, place
 from sessrotate.clients.claude import agents
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import real
@@ -91,13 +91,15 @@ class Machine:
     Behind each stand the transcripts of its agents, which are read by their paths. To open ten
     thousand takes seconds, so they are opened in rounds, those of the newest files first: one whose
     file has an older time than its last record comes late. `opened` are the sessions of the first
-    round, `unopened` the ids of the others.
+    round, `unopened` the ids of the others; `around` is for `holders.opened`.
     """
 
     def __init__(self, unread: Unread) -> None:
         """Open the newest, and those that decide what is shown of others."""
         self._unread: Final = unread
-        places = project_folder.places(unread)
+        archives = [*place.archives(unread=unread)]
+        self.around: Final = Around(archives)
+        places = project_folder.places(unread, archives)
         latest = [*_latest(places)]
         self._left: Final = sorted(zip(latest, places, strict=True), key=itemgetter(0))
         first = self._taken(max(FIRST, latest.count(math.inf)))

@@ -13,11 +13,15 @@ from msgspec import Struct
 
 from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.common import ignored
 from sessrotate.in_place import gain
-from sessrotate.reports import discovery
+from sessrotate.reports import discovery, project_folder
 from sessrotate.system import disk_use
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sessrotate.archive.place import Place
     from sessrotate.reports.session_info import SessionInfo
 
 
@@ -47,10 +51,14 @@ class OnDisk(Struct, frozen=True):
         return tuple(each.id for each in self.infos if not (each.is_live or each.is_away))
 
 
-def of_clients() -> list[OnDisk]:
-    """Return what each client that has sessions takes, in the order of `list`."""
+def of_clients(archives: Iterable[Place]) -> list[OnDisk]:
+    """Return what each client that has sessions takes, in the order of `list`.
+
+    `archives` are all of this machine.
+    """
     found: dict[str, list[SessionInfo]] = {claude.NAME: []}
-    for session in discovery.sessions(hidden=True, brief=True):
+    places = project_folder.places(ignored, archives)
+    for session in discovery.sessions(hidden=True, brief=True, places=places):
         found.setdefault(session.info.client, []).append(session.info)
     summed = [_summed(client, infos) for client, infos in found.items()]
     return [each for each in summed if found[each.client] or each.others or each.aside]

@@ -22,10 +22,9 @@ from sessrotate.clients.common import is_link, passing_over, real, room_in
 from sessrotate.errors import DamagedError
 from sessrotate.reports import file_edges
 from sessrotate.segments import load, manifest
-from sessrotate.system import inside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from sessrotate.archive.place import Place
@@ -84,35 +83,28 @@ InProject = tuple["Place", ProjectFolder]
 """A session's place, and what the folder of its project holds."""
 
 
-def archived(unread: Unread) -> dict[str, set[str]]:
-    """Return the ids of the sessions that have an archive, by project, in order of those.
+def every(unread: Unread, archives: Iterable[Place]) -> Iterator[tuple[str, ProjectFolder]]:
+    """Yield the name of each project that has sessions or archives, in order, and what it holds.
 
-    The project is empty where nobody knows it.
+    `archives` are all of this machine; the name is empty for those whose project nobody knows.
     """
-    folder = place.root() / place.ARCHIVES
-    if is_link(folder):
-        unread(str(folder), inside.LINK)
-        return {}
-    found: dict[str, set[str]] = {}
-    for where in place.archives(unread=unread):
-        found.setdefault(where.project, set()).add(where.session)
-    return dict(sorted(found.items()))
-
-
-def every(unread: Unread) -> Iterator[tuple[str, ProjectFolder]]:
-    """Yield the name of each project that has sessions or archives, in order, and what it holds."""
-    projects, archives = claude.projects_folder(), archived(unread)
+    projects, archived = claude.projects_folder(), dict[str, set[str]]()
+    for where in archives:
+        archived.setdefault(where.project, set()).add(where.session)
     folder = real(projects)
     found = {entry.name for entry in _entries(projects, unread) if _is_folder(entry, unread)}
-    for name in sorted(found | archives.keys()):
-        there = archives.get(name, set())
+    for name in sorted(found | archived.keys()):
+        there = archived.get(name, set())
         yield name, read(folder / name, there, unread) if name else ProjectFolder(archives=there)
 
 
-def places(unread: Unread) -> list[InProject]:
-    """Return the places of Claude Code's sessions, by project and id; none of them is opened."""
+def places(unread: Unread, archives: Iterable[Place]) -> list[InProject]:
+    """Return the places of Claude Code's sessions, by project and id; none of them is opened.
+
+    `archives` are all of this machine.
+    """
     projects = real(claude.projects_folder())
-    found = every(unread)
+    found = every(unread, archives)
     return [(where, folder) for name, folder in found for where in folder.places(projects, name)]
 
 

@@ -294,10 +294,11 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     Sessions that a client runs and empty files are left out, and so are those that their owner
     restored, unless their client would delete them.
     """
-    begun = [where for where in place.archives() if _is_begun(where)]
+    archives = [*place.archives()]
+    begun = [where for where in archives if _is_begun(where)]
     rule = cleanup.in_force()
     marked = {*restored.marked()}
-    due, places = [], owner.Places()
+    due, places = [], owner.Places(archives)
     for path in claude.sessions():
         where = owner.of(path, places)
         if where is None or archived_file.away(where) is not None:
