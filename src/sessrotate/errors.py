@@ -12,12 +12,9 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar, Final, TypeGuard
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
+from typing import ClassVar, Final, TypeGuard
 
 INTERRUPTED: Final = 130
 """The exit code of a command that was interrupted, also in the log of runs."""

@@ -8,29 +8,25 @@ lists, and a file that is not its session's own (`owner`).
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from sessrotate import clients, names
 from sessrotate.archive import owner, place
+from sessrotate.archive.place import Place
 from sessrotate.clients import common
 from sessrotate.clients.claude import agents, preview
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import UUID, listed, names_in
-from sessrotate.clients.preview import EDGE, edges_of
+from sessrotate.clients.preview import EDGE, Sight, edges_of
+from sessrotate.clients.protocol import Client
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
 from sessrotate.segments import compressed_session
 from sessrotate.system import user_folders
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from sessrotate.archive.place import Place
-    from sessrotate.clients.preview import Sight
-    from sessrotate.clients.protocol import Client
 
 SHORTEST_PREFIX: Final = 4
 """How many characters of an id are enough to look for it."""

@@ -7,11 +7,10 @@ name that was read from a file is never used to open one.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from sessrotate.model import Codec, Layout
 
 MANIFEST: Final = "manifest.json"

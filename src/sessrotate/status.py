@@ -9,35 +9,34 @@ Rule: what cannot be read counts nothing here: `doctor` and `tidy` say what is w
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sessrotate.archive import place, restored
+from sessrotate.archive.place import Place
 from sessrotate.automation import findings
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_file
 from sessrotate.errors import SessrotateError
 from sessrotate.hook import installation
+from sessrotate.in_place.outcome import Outcome
 from sessrotate.job import remembered, run, run_log
+from sessrotate.job.config.parse import Settings
+from sessrotate.job.run_log import LastRun
 from sessrotate.job.schedule.installed import installed
 from sessrotate.reports import next_steps, on_disk
+from sessrotate.reports.next_steps import NextStep
+from sessrotate.reports.on_disk import OnDisk
 from sessrotate.system import locks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
     from sessrotate.in_place.operations import Progress
-    from sessrotate.in_place.outcome import Outcome
-    from sessrotate.job.config.parse import Settings
-    from sessrotate.job.run_log import LastRun
-    from sessrotate.reports.next_steps import NextStep
-    from sessrotate.reports.on_disk import OnDisk
 
 
 class Status(Struct, frozen=True):

@@ -7,22 +7,19 @@ file without a name, and verified before anything else is handed on.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, Self
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, Self
 
 from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import owner, record
+from sessrotate.archive.place import Place
+from sessrotate.archive.record import CompressedFile, PutAway, Record
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.record import CompressedFile, PutAway, Record
 
 HEAD: Final = 64 * 1024
 """Bytes at the beginning of a compressed file that are cheap to read."""

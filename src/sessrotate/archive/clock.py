@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from sessrotate import units
 from sessrotate.archive import place
 from sessrotate.clients.common import listed
 from sessrotate.errors import printable
 from sessrotate.system import user_folders
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 DAY: Final = 86_400.0
 """Seconds. A clock that is behind by less frees nothing early, and servers have their own."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from io import FileIO
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -22,21 +23,14 @@ from sessrotate.archive.record import HEAD, Mark
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_link
 from sessrotate.errors import DamagedError, SessrotateError, storage
-from sessrotate.model import Span
+from sessrotate.model import Boundary, SealedSegment, Span
 from sessrotate.segments import header_chain, live_header, load, manifest, scan
 from sessrotate.segments.header import MAX_LINE
-from sessrotate.segments.segment_set import body_pieces, content, opened
+from sessrotate.segments.live_header import LiveHeader
+from sessrotate.segments.manifest import Manifest
+from sessrotate.segments.segment_set import SegmentFile, SegmentSet, body_pieces, content, opened
 from sessrotate.system import inside
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from sessrotate.model import Boundary, SealedSegment
-    from sessrotate.segments.live_header import LiveHeader
-    from sessrotate.segments.manifest import Manifest
-    from sessrotate.segments.segment_set import SegmentFile, SegmentSet
 
 
 def tail_header(path: Path, but: str | None = None) -> LiveHeader | None:

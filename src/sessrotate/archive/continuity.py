@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
@@ -17,24 +18,21 @@ from msgspec import Struct
 from sessrotate import names
 from sessrotate.archive import archived_file, continued, place
 from sessrotate.archive.late_lines import ends_in_a_row, is_at, left
-from sessrotate.archive.place import that_wait
+from sessrotate.archive.place import Place, that_wait
 from sessrotate.archive.record import Mark
 from sessrotate.clients.claude import trim
 from sessrotate.clients.common import listed as listed_in
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.model import Span
 from sessrotate.segments import live_header, load
+from sessrotate.segments.live_header import LiveHeader
+from sessrotate.segments.manifest import Manifest
 from sessrotate.system.source import Source
 from sessrotate.units import amount
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sessrotate.archive.found_files import FoundFiles
-    from sessrotate.archive.place import Place
     from sessrotate.archive.recovery_table import Standing
-    from sessrotate.segments.live_header import LiveHeader
-    from sessrotate.segments.manifest import Manifest
 
 Kind = Literal[
     "no archive",

@@ -8,32 +8,28 @@ number or a time.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file, continued, record, restored
-from sessrotate.archive.late_lines import is_at, is_told_new, unclaimed
-from sessrotate.archive.record import Record
+from sessrotate.archive.late_lines import Residue, is_at, is_told_new, unclaimed
+from sessrotate.archive.place import Place
+from sessrotate.archive.record import Intent, Late, Record
+from sessrotate.archive.restored import Restored
 from sessrotate.clients.claude import trim
 from sessrotate.errors import DamagedError, SessrotateError, printable, storage
 from sessrotate.segments import live_header, load, manifest
+from sessrotate.segments.live_header import LiveHeader
+from sessrotate.segments.manifest import Manifest
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import ExitStack
-    from pathlib import Path
-
-    from sessrotate.archive.late_lines import Residue
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.record import Intent, Late
     from sessrotate.archive.recovery_table import Drafted, Match, Sign
-    from sessrotate.archive.restored import Restored
-    from sessrotate.segments.live_header import LiveHeader
-    from sessrotate.segments.manifest import Manifest
 
 
 class FoundFiles(Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ it, so a byte that is found here is found by all of them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
@@ -13,8 +14,6 @@ from msgspec import Struct
 from sessrotate.model import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from sessrotate.archive.record import Intent
     from sessrotate.segments.manifest import Manifest
 

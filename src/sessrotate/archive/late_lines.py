@@ -11,13 +11,15 @@ came late to the old one; nothing tells those apart. Rows of the conversation ha
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from sessrotate import names
-from sessrotate.archive.record import HEAD, Mark
+from sessrotate.archive.record import HEAD, Intent, Mark, Swap
 from sessrotate.clients.claude.survey import Survey
 from sessrotate.errors import DamagedError, SessrotateError, printable
 from sessrotate.model import Span
@@ -26,11 +28,7 @@ from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
     from sessrotate.archive.place import Place
-    from sessrotate.archive.record import Intent, Swap
     from sessrotate.archive.state import State
 
 _PIECE: Final = 256 * 1024

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -25,10 +26,6 @@ from sessrotate.errors import InUseError, RefusedError, SessrotateError, printab
 from sessrotate.segments import live_header
 from sessrotate.system import ownership
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 
 def of(path: Path, places: Places | None = None) -> Place | None:

@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -35,9 +37,6 @@ from sessrotate.system import inside
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
     from sessrotate.clients.common import Unread
 
 FOLDER: Final = "sessrotate"

@@ -9,9 +9,11 @@ are compared with what is there, and never opened. No record means that nothing 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from io import BytesIO
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from pathlib import Path
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
@@ -20,14 +22,9 @@ from sessrotate import names, units
 from sessrotate.errors import DamagedError, SessrotateError
 from sessrotate.model import CODECS, Count, Digest, Span
 from sessrotate.segments import load, manifest, one_line
+from sessrotate.segments.manifest import Manifest
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from sessrotate.segments.manifest import Manifest
 
 Operation = Literal["rotate", "restore", "late", "insert"]
 

@@ -10,28 +10,27 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from sessrotate import names, units
 from sessrotate.archive import continued, place, record
+from sessrotate.archive.place import Place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_folder, is_link, listed, names_in
 from sessrotate.errors import DamagedError, InputError, SessrotateError, printable
+from sessrotate.model import SealedSegment, Segment
 from sessrotate.segments import compressed, load, manifest
+from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import check
 from sessrotate.system import disk_use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
-    from sessrotate.model import SealedSegment, Segment
-    from sessrotate.segments.manifest import Manifest
 
 
 class Restored(Struct, frozen=True):

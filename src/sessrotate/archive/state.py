@@ -10,8 +10,9 @@ and if it is too new to fit, a rotation came between and the reader looks again.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import asdict
 
@@ -23,23 +24,19 @@ from sessrotate.archive import (
     recovery_table,
     trimmed,
 )
+from sessrotate.archive.continued import Cut
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.late_lines import Residue, end_of_lines, is_at, residue
 from sessrotate.archive.owner import check_own
+from sessrotate.archive.place import Place
+from sessrotate.archive.record import Late
+from sessrotate.archive.recovery_table import Deed, Drafted, Match, Sign, Standing
 from sessrotate.errors import DamagedError, InUseError, WrongUsageError, storage
 from sessrotate.model import Span
 from sessrotate.segments import live_header, segment_set
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sessrotate.archive.continued import Cut
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.record import Late
-    from sessrotate.archive.recovery_table import Deed, Drafted, Match, Sign, Standing
-    from sessrotate.segments.manifest import Manifest
-    from sessrotate.segments.segment_set import Problem
+from sessrotate.segments.manifest import Manifest
+from sessrotate.segments.segment_set import Problem
 
 _LOOKS: Final = 10
 

@@ -10,9 +10,11 @@ whatever they are. Only reads; memory is bounded by the number of lines.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.archive import late_lines
@@ -24,15 +26,12 @@ from sessrotate.model import Span
 from sessrotate.parsing import records
 from sessrotate.parsing.lines import LONG, WINDOW, Window
 from sessrotate.segments import compressed, scan, segment_set
+from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import Problem
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from sessrotate.archive.place import Place
-    from sessrotate.segments.manifest import Manifest
-    from sessrotate.system.source import Source
 
     Line = tuple[Span, bytes]
     """Where a line stands, with its newline, and its digest."""

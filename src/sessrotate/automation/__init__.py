@@ -11,9 +11,10 @@ person is said.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
@@ -26,15 +27,11 @@ from sessrotate.hook import call, installation
 from sessrotate.hook.installation import Change
 from sessrotate.job import schedule
 from sessrotate.job.config import edit, file, keys
+from sessrotate.job.config.keys import Key
+from sessrotate.job.schedule import Plan
 from sessrotate.job.schedule.installed import installed, others
+from sessrotate.job.schedule.work import Every
 from sessrotate.system import user_folders
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from sessrotate.job.config.keys import Key
-    from sessrotate.job.schedule import Plan
-    from sessrotate.job.schedule.work import Every
 
 _MARGIN: Final = 3 * cleanup.DAY
 """How many seconds before the client would delete a session it is put away, at most."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -24,12 +25,8 @@ from sessrotate.hook import installation, notes
 from sessrotate.job import run_log, schedule
 from sessrotate.job.config import file as config_file
 from sessrotate.job.schedule import installed
+from sessrotate.job.schedule.installed import Installed
 from sessrotate.system import user_folders
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sessrotate.job.schedule.installed import Installed
 
 WEEK: Final = 7 * cleanup.DAY
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from types import FrameType
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -18,10 +20,6 @@ from sessrotate import __version__
 from sessrotate.cli import streams
 from sessrotate.cli.help_page import COMPLETION
 from sessrotate.errors import INTERRUPTED
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import FrameType
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Look": ("list", "report", "search", "verify", "doctor"),

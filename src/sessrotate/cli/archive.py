@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 import time
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
 
 from msgspec.structs import replace
 
 from sessrotate import find
+from sessrotate.archive.place import Place
 from sessrotate.cli import archives, driver, streams
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, aged, one_of
 from sessrotate.errors import printable
@@ -17,14 +20,8 @@ from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.in_place.room import NoRoomError
 from sessrotate.job import journal
 from sessrotate.render import outcomes
+from sessrotate.render.outcomes import Shown
 from sessrotate.retention import archive
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.render.outcomes import Shown
 
 
 def command(

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from sessrotate import find
 from sessrotate.archive import place
+from sessrotate.archive.place import Place
 from sessrotate.cli import streams
 from sessrotate.cli.options import one_of
+from sessrotate.in_place.outcome import Outcome
 from sessrotate.render import common
 from sessrotate.render.outcomes import CHANGED, Seen
 from sessrotate.reports import listing
 from sessrotate.system import user_folders
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from sessrotate.archive.place import Place
-    from sessrotate.in_place.outcome import Outcome
 
 
 def seen(places: Iterable[Place]) -> Seen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -11,8 +12,6 @@ from msgspec.structs import replace
 from sessrotate.cli import streams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sessrotate.in_place.operations import Progress
     from sessrotate.render.outcomes import Shown
 

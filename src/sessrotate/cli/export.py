@@ -5,9 +5,10 @@ from __future__ import annotations
 import codecs
 import itertools
 import os
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -29,17 +30,11 @@ from sessrotate.cli.options import (
 from sessrotate.errors import SessrotateError, WrongUsageError, exit_code, printable, storage
 from sessrotate.export.scope import Exported, Scope, file_name
 from sessrotate.reading import part, start
-from sessrotate.reading.session import open_session
+from sessrotate.reading.session import Session, open_session
 from sessrotate.render import common
 from sessrotate.render.list import moment
 from sessrotate.reports import listing
 from sessrotate.reports.session_info import Wanted, in_order
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from sessrotate.reading.session import Session
-
 
 FORMATS: Final = {"jsonl": ".jsonl", "markdown": ".md", "html": ".html"}
 """How files of each end; each is a module of `sessrotate.export` with a function `pieces`."""

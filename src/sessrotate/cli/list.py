@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -32,9 +33,6 @@ from sessrotate.render.common import count
 from sessrotate.reports import listing
 from sessrotate.reports.session_info import ORDERS, SessionInfo, Wanted, in_order
 from sessrotate.system import user_folders
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _TOLD: Final = 3
 """How many unreadable files are named; the others are only counted."""

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +15,6 @@ from sessrotate.cli import streams
 from sessrotate.errors import WrongUsageError, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     Write = Callable[[bytes], None]
 
 _DEFAULT: Final = "less -FRX"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from functools import cache
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from msgspec.structs import replace
 
 from sessrotate.archive import clock, restored
+from sessrotate.archive.place import Place
 from sessrotate.cli import archives, driver, streams
 from sessrotate.cli.options import (
     DryRun,
@@ -24,21 +25,24 @@ from sessrotate.cli.options import (
     flag,
     sized,
 )
-from sessrotate.errors import RefusedError, WrongUsageError, exit_code, printable, worst
+from sessrotate.errors import (
+    RefusedError,
+    SessrotateError,
+    WrongUsageError,
+    exit_code,
+    printable,
+    worst,
+)
 from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.job import journal
 from sessrotate.job.config import file as config_file
 from sessrotate.render import prune as render_prune
+from sessrotate.render.outcomes import Shown
 from sessrotate.render.prune import Going
 from sessrotate.retention import pin, prune, trash
 from sessrotate.retention.policy import Policy
-
-if TYPE_CHECKING:
-    from sessrotate.archive.place import Place
-    from sessrotate.errors import SessrotateError
-    from sessrotate.render.outcomes import Shown
-    from sessrotate.retention.prune import PrunePlan
-    from sessrotate.retention.trash import Due
+from sessrotate.retention.prune import PrunePlan
+from sessrotate.retention.trash import Due
 
 
 def command(

@@ -27,18 +27,16 @@ from sessrotate.cli.options import (
 )
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import WrongUsageError
-from sessrotate.parsing.records import on_one_line
+from sessrotate.parsing.records import Record, on_one_line
 from sessrotate.reading import part, select, start
 from sessrotate.reading.pair_tools import paired
-from sessrotate.reading.part import Within
+from sessrotate.reading.part import Part, Within
+from sessrotate.reading.session import Session as Opened
 from sessrotate.reading.session import open_session
 from sessrotate.render import common, conversation
 
 if TYPE_CHECKING:
-    from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Viewed
-    from sessrotate.reading.part import Part
-    from sessrotate.reading.session import Session as Opened
 
 BATCH: Final = 64 * 1024
 """Bytes to collect before writing; the first record, and what a search finds, go out at once."""

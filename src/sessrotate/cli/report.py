@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,10 +18,7 @@ from sessrotate.render import common, report_json, report_page
 from sessrotate.render import report as render_report
 from sessrotate.reports import machine_report, session_report
 from sessrotate.reports.counting import Counts
-from sessrotate.reports.model import MachineReport
-
-if TYPE_CHECKING:
-    from sessrotate.reports.model import SessionReport, UnreadSession
+from sessrotate.reports.model import MachineReport, SessionReport, UnreadSession
 
 
 def command(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import os
 import time
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 from msgspec.structs import replace
 
 from sessrotate import find
 from sessrotate.archive import owner, place, restored
+from sessrotate.archive.place import Place
 from sessrotate.cli import archives, driver, streams
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, flag, one_of, whole
 from sessrotate.clients.claude import cleanup
@@ -23,19 +25,14 @@ from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, pr
 from sessrotate.in_place import gain, operations, outcome
 from sessrotate.in_place.outcome import Outcome
 from sessrotate.job import journal, run_log, undo
+from sessrotate.job.journal import Run
+from sessrotate.job.run_log import Change
 from sessrotate.job.undo import Undo
 from sessrotate.render import restore as render_restore
 from sessrotate.render.outcomes import Shown
 from sessrotate.retention import restore, rollouts
 from sessrotate.retention.restore import Wanted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from sessrotate.archive.place import Place
-    from sessrotate.job.journal import Run
-    from sessrotate.job.run_log import Change
-    from sessrotate.retention.way_back import WayBack
+from sessrotate.retention.way_back import WayBack
 
 
 def command(

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
 
 from msgspec.structs import replace
 
 from sessrotate import find, fs
 from sessrotate.archive import restored
+from sessrotate.archive.place import Place
 from sessrotate.cli import archives, driver, streams
 from sessrotate.cli.options import (
     DryRun,
@@ -26,17 +29,11 @@ from sessrotate.cli.options import (
 )
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.in_place import fleet, gain, operations, room
+from sessrotate.in_place.outcome import Outcome
 from sessrotate.job import journal
 from sessrotate.render import in_place as render_in_place
 from sessrotate.render import outcomes, segment_table
 from sessrotate.render.outcomes import Shown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.in_place.outcome import Outcome
 
 
 class Options(driver.Options, frozen=True, kw_only=True):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from msgspec import Struct, field
@@ -30,13 +31,8 @@ from sessrotate.reading.search import Problem, Query
 from sessrotate.render import common, phrases
 from sessrotate.render import search as render_search
 from sessrotate.reports import machine_search
-from sessrotate.reports.machine_search import Shown
+from sessrotate.reports.machine_search import Shown, Told
 from sessrotate.reports.session_info import SessionInfo, Wanted
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-
-    from sessrotate.reports.machine_search import Told
 
 _NOT_FOUND = 1
 

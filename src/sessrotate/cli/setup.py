@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from typing import Annotated
 
 import typer
 
 from sessrotate import automation, units
-from sessrotate.automation import findings
+from sessrotate.automation import Automation, Part, findings
 from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Yes, flag
 from sessrotate.cli.schedule import tell_of_crontab
@@ -20,11 +21,6 @@ from sessrotate.job.schedule import installed
 from sessrotate.render import common
 from sessrotate.render import setup as render_setup
 from sessrotate.system import in_use
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sessrotate.automation import Automation, Part
 
 
 def command(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,9 +16,6 @@ from sessrotate.job.config import file as config_file
 from sessrotate.job.config import parse
 from sessrotate.render import common
 from sessrotate.render import status as render_status
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 def show() -> None:

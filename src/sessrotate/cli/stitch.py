@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,9 +14,6 @@ from sessrotate.cli import streams, to_file
 from sessrotate.cli.options import AllowPruned, Quiet, Segments, new_file
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.reading import holders, stitch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def command(

@@ -12,6 +12,7 @@ import shutil
 import stat
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final, Never
@@ -21,8 +22,6 @@ from sessrotate.errors import SessrotateError, StorageError, WrongUsageError, pr
 from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from sessrotate.render.columns import Canvas
 
 PATIENCE: Final = 0.5

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
 from msgspec.structs import replace
 
 from sessrotate import find, fs
 from sessrotate.archive import place, restored
+from sessrotate.archive.place import Place
 from sessrotate.cli import archives, driver
 from sessrotate.cli.options import Config, DryRun, Json, ManySessions, Quiet, Yes, sized
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.codex import client as codex
 from sessrotate.in_place import gain
+from sessrotate.in_place.outcome import Outcome, Result
 from sessrotate.job import run
 from sessrotate.job.config import file as config_file
+from sessrotate.job.config.parse import Settings
 from sessrotate.job.job import Scope
+from sessrotate.job.run import Report
 from sessrotate.render import tidy as render_tidy
-from sessrotate.render.outcomes import Seen
+from sessrotate.render.outcomes import Seen, Shown
 from sessrotate.render.tidy import Tidied
 from sessrotate.reports import next_steps, on_disk
 from sessrotate.retention import rollouts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sessrotate.archive.place import Place
-    from sessrotate.in_place.outcome import Outcome, Result
-    from sessrotate.job.config.parse import Settings
-    from sessrotate.job.run import Report
-    from sessrotate.render.outcomes import Shown
 
 
 def command(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NoReturn
 
 from sessrotate import fs
 from sessrotate.cli import streams
 from sessrotate.errors import RefusedError, StorageError, printable, storage
 from sessrotate.system import user_folders
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 
 def check(path: Path, option: str) -> None:

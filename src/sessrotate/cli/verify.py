@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import typer
 
 from sessrotate import find, names
 from sessrotate.archive import continued, owner, place, restored
+from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.cli import streams
 from sessrotate.cli.options import Every, Json, ManySegments, Quiet, one_of
 from sessrotate.errors import DamagedError, SessrotateError, StorageError, printable
 from sessrotate.reading import holders, stitch
+from sessrotate.reading.holders import Holder
 from sessrotate.render import common
 from sessrotate.segments import load
 from sessrotate.segments.segment_set import Problem, SegmentSet
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.reading.holders import Holder
 
 
 def command(

@@ -11,19 +11,17 @@ other clients add nothing to the start-up time.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.common import real
-from sessrotate.clients.protocol import Format, Telling
+from sessrotate.clients.protocol import Client, Format, Reader, Telling
 from sessrotate.errors import NotASessionError, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
     from sessrotate.clients.common import Unread
-    from sessrotate.clients.protocol import Client, Reader
     from sessrotate.system.source import Source
 
 

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,8 +18,6 @@ from sessrotate.parsing import json_line
 from sessrotate.system.disk_use import allocated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from sessrotate.parsing.records import Record
 
     Unread = Callable[[str, str], None]

@@ -9,22 +9,19 @@ counts as part of that message.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
-from sessrotate.clients.view import Image, Text, Thinking, ToolCall, ToolResult
+from sessrotate.clients.view import Block, Image, Text, Thinking, ToolCall, ToolResult, View
+from sessrotate.clients.view import Kind as Speaker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from sessrotate.clients.view import Block, View
-    from sessrotate.clients.view import Kind as Speaker
     from sessrotate.parsing.records import Record
 
     Told = tuple["Gist", bytes | None, bytes | memoryview, int, int, bool]
     """A record's gist and its key, and then its line (`records.Line`)."""
-
     Copied = Callable[[Record], Mapping["Copy", int]]
     """Tells of one record after the other how many bytes of it stood somewhere before, as what."""
 

@@ -8,22 +8,19 @@ of their sessions too.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
-from sessrotate.clients.preview import Sight, Title
-from sessrotate.clients.protocol import Format
+from sessrotate.clients.preview import Agent, Sight, Title
+from sessrotate.clients.protocol import Format, Reading
 from sessrotate.parsing import records as lines
+from sessrotate.parsing.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from sessrotate.clients.preview import Agent
-    from sessrotate.clients.protocol import Reading
     from sessrotate.clients.view import View
     from sessrotate.model import Boundary, Span
-    from sessrotate.parsing.records import Record
 
 FORMATS: Final = (Format("", __name__, __name__),)
 

@@ -6,6 +6,7 @@ not say.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from msgspec import Struct
@@ -13,13 +14,11 @@ from msgspec import Struct
 from sessrotate import units
 from sessrotate.clients.common import BOM
 from sessrotate.parsing import cut_line
-from sessrotate.parsing.json_typed import DECLINED
+from sessrotate.parsing.json_typed import DECLINED, Decoder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from sessrotate.parsing.json_typed import Decoder
     from sessrotate.system.source import Source
 
 EDGE: Final = 64 * 1024

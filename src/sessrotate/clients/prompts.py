@@ -9,14 +9,11 @@ A command (`/review`, `!ls`) begins a turn too; `/compact` begins none, because 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import Final, TypeGuard
 
 from msgspec.structs import replace
 
-from sessrotate.clients.view import Image, Text
-
-if TYPE_CHECKING:
-    from sessrotate.clients.view import Block, View
+from sessrotate.clients.view import Block, Image, Text, View
 
 _INTERRUPTED: Final = "[Request interrupted by user"
 _COMPACT: Final = ("/compact", "/compact ")

@@ -8,15 +8,14 @@ specimens of the tests.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Reversible
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Reversible
-    from pathlib import Path
-
     from sessrotate.clients.common import Unread
     from sessrotate.clients.kinds import Copied, Told
     from sessrotate.clients.preview import Agent, Sight, Title

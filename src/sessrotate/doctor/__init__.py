@@ -12,11 +12,16 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from sessrotate import names
 from sessrotate.archive import clock, continued, found_files, owner, place, record, restored, state
+from sessrotate.archive.owner import Places
+from sessrotate.archive.place import Place
+from sessrotate.archive.restored import Restored
+from sessrotate.archive.state import State
 from sessrotate.automation.findings import Finding, not_running
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_folder, real
@@ -28,16 +33,6 @@ from sessrotate.in_place.obstacles import disk
 from sessrotate.job.schedule.installed import installed
 from sessrotate.retention import transaction, trash
 from sessrotate.system import locks
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-    from pathlib import Path
-
-    from sessrotate.archive.owner import Places
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.restored import Restored
-    from sessrotate.archive.state import State
-
 
 __all__ = ["Finding", "Setting", "findings", "look", "settings"]
 

@@ -7,19 +7,15 @@ Rule: whether a session lives is known by what its file says, not by what it is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from sessrotate import names
 from sessrotate.archive import archived_file, continued, owner, place
+from sessrotate.archive.place import Place
+from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import RequestError, printable
 from sessrotate.retention import left_plain, restore
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.state import State
 
 
 def gone(found: State) -> tuple[str, str]:

@@ -5,6 +5,7 @@ Rule: what is gone is named, and what keeps it from going on. Only reads.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -13,8 +14,6 @@ from sessrotate.archive import trimmed
 from sessrotate.clients.claude import cleanup, trim
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
 

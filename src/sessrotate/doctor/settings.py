@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from sessrotate import units
 from sessrotate.archive import place, restored
+from sessrotate.archive.place import Place
 from sessrotate.automation.findings import WEEK
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
@@ -22,12 +25,6 @@ from sessrotate.job import run_log
 from sessrotate.job.config import file as config_file
 from sessrotate.job.schedule.installed import installed
 from sessrotate.reports import on_disk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
 
 _NAMED: Final = 5
 """Sessions that are named of those that the client will delete."""

@@ -7,13 +7,16 @@ Hidden files are somebody's (a file manager's), and not named. Only reads.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sessrotate import clients, find, names
 from sessrotate.archive import owner, place
+from sessrotate.archive.place import Place
+from sessrotate.archive.state import State
 from sessrotate.clients.claude import agents
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.codex import client as codex
@@ -23,12 +26,6 @@ from sessrotate.errors import DamagedError, printable
 from sessrotate.in_place.fleet import ZEROS
 from sessrotate.system import inside
 from sessrotate.system.source import PIECE, is_zeros
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.state import State
 
 _TOLD: Final = 3
 

@@ -6,15 +6,13 @@ no conversation, or that nobody can read, stays wherever it stands.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from sessrotate.clients.view import ToolCall
+from sessrotate.clients.view import ToolCall, View
 from sessrotate.reading.pair_tools import BranchEdge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from sessrotate.clients.view import View
     from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Viewed
     from sessrotate.reading.session import Session

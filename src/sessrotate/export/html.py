@@ -7,6 +7,7 @@ own security policy allows only the script and the style of `assets`, by their h
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -15,11 +16,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate.clients.prompts import asked, is_prompt, typed_first
-from sessrotate.clients.view import ToolCall
+from sessrotate.clients.view import ToolCall, View
 from sessrotate.errors import SessrotateError
 from sessrotate.export import html_record
 from sessrotate.export.branches import Branches
-from sessrotate.export.scope import Scope, told_of
+from sessrotate.export.scope import Exported, Scope, told_of
+from sessrotate.parsing.records import Record
 from sessrotate.reading import deduplicate
 from sessrotate.reading.deduplicate import Copies, Seen
 from sessrotate.reading.pair_tools import BranchEdge
@@ -27,11 +29,6 @@ from sessrotate.render import common, html_text, phrases
 from sessrotate.render.html_text import asset, head, short
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
-
-    from sessrotate.clients.view import View
-    from sessrotate.export.scope import Exported
-    from sessrotate.parsing.records import Record
     from sessrotate.reading.open_segments import SegmentInfo
     from sessrotate.reading.pair_tools import Viewed
     from sessrotate.reading.session import Session

@@ -9,24 +9,31 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate.clients.prompts import is_of_client, is_prompt, is_typed
-from sessrotate.clients.view import Image, Text, Thinking, ToolCall, ToolResult, Unknown
-from sessrotate.parsing.records import LONGEST
+from sessrotate.clients.view import (
+    Block,
+    Image,
+    Text,
+    Thinking,
+    Tokens,
+    ToolCall,
+    ToolResult,
+    Unknown,
+    View,
+)
+from sessrotate.parsing.records import LONGEST, Record
 from sessrotate.render import common
 from sessrotate.render.common import size
 from sessrotate.render.html_text import escape, pre, prose, short, structure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from sessrotate.clients.view import Block, Tokens, View
     from sessrotate.model import Boundary
-    from sessrotate.parsing.records import Record
 
 LARGEST_PICTURE: Final = 5 * 1024 * 1024
 """Bytes of base64 that a picture may have to be shown; of a larger one, only its size is."""

@@ -7,21 +7,19 @@ cut it off. In a format that is not made of lines, each record comes as one line
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict
 from xxhash import xxh3_128_digest
 
 from sessrotate.clients.protocol import Quick
-from sessrotate.export.scope import Scope
+from sessrotate.export.scope import Exported, Scope
 from sessrotate.parsing.records import Record, on_one_line
 from sessrotate.reading.deduplicate import Known
 from sessrotate.render import common
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from sessrotate.export.scope import Exported
     from sessrotate.reading.session import Session
 
 _PIECE: Final = 256 * 1024

@@ -6,15 +6,18 @@ Rule: it reads well both as text and rendered, and nothing in the session become
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import safe_text
+from sessrotate.clients.preview import Agent
 from sessrotate.clients.prompts import is_heading
-from sessrotate.clients.view import Text, Thinking
+from sessrotate.clients.view import Text, Thinking, View
 from sessrotate.errors import SessrotateError
 from sessrotate.export.branches import Branches, calls_noted
 from sessrotate.export.markdown_text import fenced, in_html, inline, prose
-from sessrotate.export.scope import Scope, told_of
+from sessrotate.export.scope import Exported, Scope, told_of
+from sessrotate.parsing.records import Record
 from sessrotate.reading.deduplicate import once
 from sessrotate.reading.pair_tools import (
     BranchEdge,
@@ -24,20 +27,14 @@ from sessrotate.reading.pair_tools import (
     Utterance,
     paired,
 )
+from sessrotate.reading.part import Within
 from sessrotate.reading.select import Choice, chosen
 from sessrotate.render import common, phrases
 from sessrotate.render.costs import Costs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from sessrotate.clients.preview import Agent
-    from sessrotate.clients.view import View
-    from sessrotate.export.scope import Exported
     from sessrotate.model import Boundary
-    from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Item, Viewed
-    from sessrotate.reading.part import Within
     from sessrotate.reading.session import Session
 
 _EXPORTED: Final = Choice(include=frozenset({"sidechains", "thinking", "tools"}))

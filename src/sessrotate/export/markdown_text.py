@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import html
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from sessrotate import safe_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MARKUP: Final = re.compile(r"[\\`*_\[\]<>&~|$#]|(?<=[A-Za-z]):(?=//)|(?<=[wW]{3})\.|@")
 """Characters that mean something anywhere in a line: emphasis, code, links, HTML, addresses."""

@@ -7,6 +7,7 @@ there, if the two are named together.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
@@ -14,19 +15,16 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sessrotate import safe_text
+from sessrotate.parsing.records import Record
 from sessrotate.reading import start
 from sessrotate.reading.deduplicate import Copies, Seen, digest, known_by, once
-from sessrotate.reading.part import ALL, Within, turns_of
+from sessrotate.reading.part import ALL, Part, Within, turns_of
+from sessrotate.reading.start import Place
 from sessrotate.render import common
+from sessrotate.units import Moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sessrotate.parsing.records import Record
-    from sessrotate.reading.part import Part
     from sessrotate.reading.session import Session
-    from sessrotate.reading.start import Place
-    from sessrotate.units import Moment
 
 
 _LONGEST_NAME: Final = 200

@@ -23,8 +23,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from sessrotate.fs.attributes import is_fixed
 from sessrotate.fs.exact import (
@@ -49,10 +51,6 @@ from sessrotate.fs.files import (
     write_all,
 )
 from sessrotate.platforms import NO_LINK, NO_WAIT, fcntl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
 __all__ = [
     "NO_LINKS",

@@ -23,17 +23,16 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from sessrotate import platforms
 from sessrotate.fs.files import open_folder, sync_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     Test = Callable[[Path], bool]
     """Tells whether a name has the file that was identified."""
 

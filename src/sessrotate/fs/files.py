@@ -11,16 +11,14 @@ import os
 import select
 import stat
 import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import ClassVar, Final, Self
 
 from sessrotate import platforms
 from sessrotate.errors import is_full
 from sessrotate.fs import attributes
 from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT, fcntl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 FILE_MODE: Final = 0o600
 _CREATE: Final = os.O_CREAT | os.O_EXCL | NO_LINK | BINARY

@@ -17,9 +17,11 @@ record names any more. Whoever owns the record removes both when it next begins.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from sessrotate import fs, platforms
@@ -31,9 +33,7 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]  # the stubs know only systems that have it
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
-    from pathlib import Path
 
 BATCH: Final = 64 * 1024 * 1024
 """Bytes of files that are best replaced at once: one by one, each waits for the disk alone."""

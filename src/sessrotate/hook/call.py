@@ -18,6 +18,7 @@ import select
 import signal
 import stat
 import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +28,6 @@ from sessrotate import names, platforms, units
 from sessrotate.errors import RefusedError, SessrotateError, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from sessrotate.archive.place import Place
 
 LEAST: Final = "128K"

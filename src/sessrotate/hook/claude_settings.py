@@ -17,16 +17,14 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct, ValidationError, convert
 
 from sessrotate import units
 from sessrotate.errors import RefusedError, printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ENDED: Final = "SessionEnd"
 """The event of a session that ends."""

@@ -11,13 +11,15 @@ since clients write old ones again. Only reads, and never longer than it is told
 
 from __future__ import annotations
 
+import os
 import re
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct, field
 
 from sessrotate.archive import state
+from sessrotate.archive.place import Place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude.rows import compaction_of, shown_of
 from sessrotate.errors import SessrotateError
@@ -26,11 +28,6 @@ from sessrotate.parsing.json_typed import DECLINED
 from sessrotate.parsing.lines import LONG, WINDOW, Window
 from sessrotate.segments import scan
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    import os
-
-    from sessrotate.archive.place import Place
 
 PATIENCE: Final = 30.0
 """Seconds to wait: a compaction that was cancelled, or that failed, writes nothing."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -21,9 +22,6 @@ from sessrotate.clients.common import BOM
 from sessrotate.errors import InUseError, RefusedError, printable, storage
 from sessrotate.hook import claude_settings
 from sessrotate.system import executable, ownership
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _BACKUP: Final = ".bak-sessrotate"
 """The end of the backup's name."""

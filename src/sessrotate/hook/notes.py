@@ -8,22 +8,19 @@ was killed half-way, and there are never more notes than sessions.
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from msgspec import Struct
 
 from sessrotate import find, fs, names, units
 from sessrotate.archive import owner, place
+from sessrotate.archive.place import Place
 from sessrotate.clients.common import listed
 from sessrotate.errors import SessrotateError, is_full, printable
-from sessrotate.model import Count  # noqa: TC001 - msgspec reads the annotations
+from sessrotate.model import Count
 from sessrotate.segments import load, one_line
 from sessrotate.system import ownership
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sessrotate.archive.place import Place
 
 _LARGEST: Final = 64 * 1024
 _LONGEST: Final = 1000

@@ -6,6 +6,7 @@ count as well, as long as they are there.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -13,17 +14,14 @@ from typing import TYPE_CHECKING
 from sessrotate.clients.claude import loading
 from sessrotate.clients.claude.loading import Archived
 from sessrotate.errors import DamagedError
-from sessrotate.model import Span
+from sessrotate.model import SealedSegment, Span
 from sessrotate.segments import compressed
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
     from sessrotate.clients.claude.ancestry import Carried
-    from sessrotate.model import SealedSegment
-    from sessrotate.system.source import Source
 
 
 def archived(found: State, listed: Sequence[SealedSegment], *, is_cut: bool) -> Archived:

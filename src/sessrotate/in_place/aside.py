@@ -7,20 +7,15 @@ is one that two programs wrote at the same moment: `doctor` names it until a per
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from msgspec import Struct
 
 from sessrotate import fs, names
 from sessrotate.archive import owner
-from sessrotate.archive.place import ASIDE, FOLDER
+from sessrotate.archive.place import ASIDE, FOLDER, Place
 from sessrotate.errors import RefusedError, printable, storage
 from sessrotate.system import locks
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
 
 
 def put_aside(place: Place) -> Path | None:

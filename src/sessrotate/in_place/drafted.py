@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 from sessrotate import names, platforms
 from sessrotate.archive.continued import first_line, has_all_of, holds
 from sessrotate.archive.late_lines import begins_with, is_at
-from sessrotate.archive.record import Mark
+from sessrotate.archive.record import Intent, Mark
 from sessrotate.model import Span
 from sessrotate.segments import live_header
 from sessrotate.system import lease
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from sessrotate.archive.record import Intent
     from sessrotate.archive.recovery_table import Drafted
     from sessrotate.archive.state import State
 

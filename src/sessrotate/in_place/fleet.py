@@ -6,30 +6,25 @@ restored it, a file that is no session's own, and one that has nothing but zeros
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from msgspec.structs import replace
 
 from sessrotate.archive import continued, owner
+from sessrotate.archive.place import Place
+from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude.dangling import dangles
 from sessrotate.errors import NotASessionError, SessrotateError, printable
 from sessrotate.in_place import operations, put_together, room
 from sessrotate.in_place.operations import RestoredError
-from sessrotate.in_place.outcome import Outcome, Usual, each, failure
+from sessrotate.in_place.outcome import Outcome, Result, Usual, each, failure
 from sessrotate.segments import live_header
 from sessrotate.system import in_use
 from sessrotate.system.source import Source, is_zeros
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.state import State
-    from sessrotate.in_place.outcome import Result
-
 
 _MIB: Final = 1 << 20
 

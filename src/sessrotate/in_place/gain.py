@@ -7,26 +7,25 @@ moved from one to the other is no gain; that the archive is compressed is.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from sessrotate import fs, names
 from sessrotate.archive import place
+from sessrotate.archive.place import Place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.in_place.room import NOTHING, Need
+from sessrotate.model import SealedSegment, Span
 from sessrotate.system import disk_use
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
     from sessrotate.in_place.put_together import Kept
     from sessrotate.in_place.rotate import RotationPlan
-    from sessrotate.model import SealedSegment, Span
 
 WORTH: Final = 1024 * 1024
 """Bytes of the disk that a rotation gains at least to be worth it, where nobody named a session."""

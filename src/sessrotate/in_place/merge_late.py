@@ -8,24 +8,20 @@ have a file of their own, which the intent names and readers use.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from sessrotate import fs, names, units
 from sessrotate.archive import clock, late_lines, owner, state
-from sessrotate.archive.late_lines import Counted
+from sessrotate.archive.late_lines import Counted, Residue
+from sessrotate.archive.place import Place
 from sessrotate.archive.record import HEAD, NO_SWAP, Intent, Late, Mark, Swap
+from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable
 from sessrotate.in_place import rebuild_manifest, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.model import Span
-
-if TYPE_CHECKING:
-    from sessrotate.archive.late_lines import Residue
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.state import State
-    from sessrotate.system.source import Source
+from sessrotate.system.source import Source
 
 
 def keep(found: State, residue: Residue) -> None:

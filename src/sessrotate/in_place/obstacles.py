@@ -6,24 +6,22 @@ Rule: each reason says what to do about it.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names, platforms
-from sessrotate.archive.place import holds_something
+from sessrotate.archive.place import Place, holds_something
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.errors import RefusedError, printable
+from sessrotate.model import Segment
 from sessrotate.segments.scan import MAX_BOUNDARIES
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
-    from sessrotate.model import Segment
-    from sessrotate.system.source import Source
 
 
 _LARGEST: Final = 4096

@@ -6,7 +6,8 @@ with before anything new begins.
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate.archive import archived_file, found_files, owner, restored, state
+from sessrotate.archive.place import Place
+from sessrotate.archive.state import State
 from sessrotate.errors import (
     DamagedError,
     RefusedError,
@@ -38,20 +41,14 @@ from sessrotate.in_place import (
     swap,
 )
 from sessrotate.in_place.gain import DiskUse
+from sessrotate.in_place.recover import Recovery
+from sessrotate.in_place.restore import RestorePlan
 from sessrotate.in_place.room import NOTHING, Need
+from sessrotate.in_place.rotate import RotationPlan
 from sessrotate.in_place.seal import NotQuietError
 from sessrotate.system import locks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from contextlib import AbstractContextManager
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.state import State
-    from sessrotate.in_place.recover import Recovery
-    from sessrotate.in_place.restore import RestorePlan
-    from sessrotate.in_place.rotate import RotationPlan
-
     Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
     """Given what is being done and how many bytes there are, shows how many are done."""
 

@@ -7,6 +7,7 @@ Rule: the failure of one session never stops the others. Only an interrupt does.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
@@ -15,8 +16,6 @@ from sessrotate import errors
 from sessrotate.errors import InUseError, SessrotateError, storage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from sessrotate.archive.place import Place
 
 Usual = Literal["", "not compacted", "too little"]

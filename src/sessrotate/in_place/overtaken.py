@@ -12,23 +12,19 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from sessrotate import fs
 from sessrotate.archive import state, trimmed
+from sessrotate.archive.place import Place
+from sessrotate.archive.record import Intent
+from sessrotate.archive.state import State
 from sessrotate.clients.claude import trim
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place import drafted, second_names, swap
 from sessrotate.system import lease
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.record import Intent
-    from sessrotate.archive.state import State
-
 
 MOMENT: Final = 0.05
 """Seconds in which a client that has compared the live file puts its own there: under 0.001."""

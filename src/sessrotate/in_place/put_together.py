@@ -10,34 +10,29 @@ go. Where it cannot be told for certain how files follow one another, all of the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs
 from sessrotate.archive import late_lines, state, trimmed
+from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent, Mark, Swap
+from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.errors import RefusedError, SessrotateError, printable, storage
 from sessrotate.in_place import room, seal, second_names, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.in_place.room import Need
-from sessrotate.model import Span
+from sessrotate.model import FileIdentity, Span
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system import in_use
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.state import State
-    from sessrotate.model import FileIdentity
 
 
 class Kept(Struct, frozen=True):

@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file, place
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
+from sessrotate.archive.place import Place
 
 TEXT: Final = b"""\
 This folder is the history of your coding-agent sessions. Do not delete it by hand.

@@ -9,6 +9,7 @@ again: nothing is pruned by it before its owner agrees.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -16,21 +17,18 @@ from msgspec.structs import replace
 
 from sessrotate import fs, names, units
 from sessrotate.archive import clock, continuity
+from sessrotate.archive.record import Intent
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
 from sessrotate.errors import DamagedError, printable
 from sessrotate.model import Boundary, Pruned, SealedSegment, Segment, Span
 from sessrotate.segments import first_line, header_chain, manifest
 from sessrotate.segments.manifest import Manifest
-from sessrotate.segments.segment_set import body
+from sessrotate.segments.segment_set import SegmentFile, SegmentSet, body
 from sessrotate.system.digest import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from sessrotate.archive.record import Intent
     from sessrotate.archive.state import State
-    from sessrotate.segments.segment_set import SegmentFile, SegmentSet
 
 
 RULE: Final = "before its manifest was lost"

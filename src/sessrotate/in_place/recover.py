@@ -8,14 +8,20 @@ it holds the session's lock.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Final, Literal
+from pathlib import Path
+from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import late_lines, owner, recovery_table, state
+from sessrotate.archive.place import Place
+from sessrotate.archive.record import Intent
+from sessrotate.archive.recovery_table import Row
+from sessrotate.archive.state import State
 from sessrotate.clients.claude import trim
 from sessrotate.errors import DamagedError, printable
 from sessrotate.in_place import (
@@ -29,15 +35,6 @@ from sessrotate.in_place import (
     swap,
     waiting,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.record import Intent
-    from sessrotate.archive.recovery_table import Row
-    from sessrotate.archive.state import State
 
 Deed = Literal["nothing", "undo", "finish", "take back", "rebuild", "put back"]
 

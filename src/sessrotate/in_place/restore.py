@@ -9,6 +9,7 @@ the live file is whole, and since when; until its owner rotates it by name, noth
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from msgspec import Struct
 
 from sessrotate import fs
 from sessrotate.archive import continued, owner
+from sessrotate.archive.place import Place
 from sessrotate.archive.record import HEAD, Intent, Mark, Swap
 from sessrotate.errors import (
     DamagedError,
@@ -28,20 +30,16 @@ from sessrotate.errors import (
 from sessrotate.in_place import aside, gain, room, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.in_place.room import Need
-from sessrotate.model import Span
+from sessrotate.model import SealedSegment, Span
 from sessrotate.segments import load
+from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import HARMLESS, body
 from sessrotate.system import in_use
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
-    from sessrotate.model import SealedSegment
-    from sessrotate.segments.manifest import Manifest
 
 
 class RestorePlan(Struct, frozen=True):

@@ -5,8 +5,10 @@ Rule: only what failed for want of room is said anew; every other error goes thr
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -20,10 +22,6 @@ from sessrotate.errors import (
     lacks_inodes,
 )
 from sessrotate.units import amount
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 _FREES: Final = (
     "A smaller session needs less; if there is something in the trash, "

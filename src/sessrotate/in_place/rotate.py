@@ -7,36 +7,32 @@ what speaks against it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from sessrotate import clients, fs
 from sessrotate.archive import restored
+from sessrotate.archive.place import Place
 from sessrotate.archive.record import HEAD, Intent, Mark, Swap
+from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import contract as claude_contract
+from sessrotate.clients.claude.contract import LivePlan
 from sessrotate.clients.claude.loading import of_conversation
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.in_place import archived_rows, swap
 from sessrotate.in_place.obstacles import obstacles, strangers
 from sessrotate.in_place.waiting import packs
-from sessrotate.model import SealedSegment, Segment, Span
+from sessrotate.model import FileIdentity, SealedSegment, Segment, Span
 from sessrotate.segments import live_body, live_header, scan
 from sessrotate.segments.live_header import LiveHeader
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system import in_use
 from sessrotate.system.digest import ZERO, Fingerprint, Tally
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.state import State
-    from sessrotate.clients.claude.contract import LivePlan
-    from sessrotate.model import FileIdentity
-    from sessrotate.system.source import Source
+from sessrotate.system.source import Source
 
 BUFFER: Final = 256 * 1024
 

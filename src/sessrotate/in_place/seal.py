@@ -12,13 +12,17 @@ import os
 import shlex
 import stat
 import time
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import state
-from sessrotate.archive.record import Batch
+from sessrotate.archive.place import Place
+from sessrotate.archive.record import Batch, Intent
+from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError, printable
 from sessrotate.in_place import (
     merge_late,
@@ -30,21 +34,12 @@ from sessrotate.in_place import (
 )
 from sessrotate.in_place.sealed_copies import Sealing
 from sessrotate.in_place.swap import write_intent
-from sessrotate.model import Span
+from sessrotate.model import FileIdentity, SealedSegment, Span
 from sessrotate.segments import load, manifest
 from sessrotate.segments.segment_set import check
 from sessrotate.system import in_use, lease
+from sessrotate.system.source import Source
 from sessrotate.units import amount
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.record import Intent
-    from sessrotate.archive.state import State
-    from sessrotate.model import FileIdentity, SealedSegment
-    from sessrotate.system.source import Source
 
 _AT_ONCE: Final = 1024 * 1024
 """Most late bytes that are appended in one batch, unless a single line is longer."""

@@ -6,6 +6,7 @@ lose them. It was read back by then.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -15,16 +16,14 @@ from sessrotate import fs, names
 from sessrotate.errors import DamagedError
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
+from sessrotate.model import SealedSegment, Span
 from sessrotate.segments import compressed, header
+from sessrotate.segments.segment_set import SegmentSet
 from sessrotate.system.digest import ZERO, Fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from sessrotate.archive.record import Intent
     from sessrotate.archive.state import State
-    from sessrotate.model import SealedSegment, Span
-    from sessrotate.segments.segment_set import SegmentSet
 
 BUFFER: Final = 256 * 1024
 

@@ -6,15 +6,14 @@ little: the hook gives one while its client waits.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessrotate import fs
 from sessrotate.clients.claude import trim
 
 if TYPE_CHECKING:
-    import os
-    from pathlib import Path
-
     from sessrotate.archive.place import Place
 
 

@@ -14,31 +14,27 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file, record
 from sessrotate.archive.late_lines import common, is_at
+from sessrotate.archive.place import Place
 from sessrotate.archive.record import Batch, Intent, Mark, Record
 from sessrotate.clients.claude import trim
 from sessrotate.errors import InUseError, RefusedError, SessrotateError, printable
 from sessrotate.in_place import aside, drafted
 from sessrotate.in_place.obstacles import elsewhere, without_links
-from sessrotate.model import Span
+from sessrotate.model import FileIdentity, Span
 from sessrotate.segments import manifest
 from sessrotate.system import in_use, lease
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.model import FileIdentity
 
 _SPARE: Final = 4096
 """Bytes that an intent may still grow by while it is carried out."""

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,20 +23,14 @@ from msgspec.structs import replace
 from sessrotate import fs, names
 from sessrotate.archive import clock, late_lines, place, record, state
 from sessrotate.archive.late_lines import is_at, residue
+from sessrotate.archive.place import Place
 from sessrotate.archive.record import NO_SWAP, Batch, Mark, Waiting
+from sessrotate.archive.state import State
 from sessrotate.errors import printable, storage
 from sessrotate.in_place.swap import change_record
-from sessrotate.model import Span
+from sessrotate.model import FileIdentity, Span
 from sessrotate.system import in_use, lease
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.state import State
-    from sessrotate.model import FileIdentity
 
 QUIET: Final = 86_400.0
 """Seconds without a change after which a replaced file is let go where there are no leases."""

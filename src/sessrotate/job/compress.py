@@ -7,6 +7,7 @@ again, or its owner, stays so for 30 days.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +17,7 @@ from sessrotate.archive.place import Place
 from sessrotate.clients.codex import cold
 from sessrotate.in_place import fleet, gain
 from sessrotate.in_place.gain import Forecast
-from sessrotate.in_place.outcome import Outcome, each
+from sessrotate.in_place.outcome import Outcome, Result, each
 from sessrotate.in_place.room import Need
 from sessrotate.job import journal
 from sessrotate.retention import rollouts, sizes
@@ -24,9 +25,6 @@ from sessrotate.system import disk_use
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sessrotate.in_place.outcome import Result
     from sessrotate.job.job import Job, Wanted
 
 _COMPRESSED: Final = "its client reads it as before"

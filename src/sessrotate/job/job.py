@@ -5,19 +5,18 @@ Rule: a plan counts what each step leaves to the next: less to move, and more of
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct, field
 
 from sessrotate.archive import place, restored
+from sessrotate.archive.place import Place
 from sessrotate.in_place import room
 from sessrotate.in_place.outcome import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-
-    from sessrotate.archive.place import Place
     from sessrotate.in_place.gain import Forecast
     from sessrotate.in_place.operations import Progress
     from sessrotate.job.config.parse import Settings
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     Wanted = list[tuple[Place, int]]
     """Sessions, and how many bytes their live files have."""
-
     Act = Callable[[Wanted], Iterator[Outcome]]
     """Does something to sessions, or plans it, and yields what became of each."""
 

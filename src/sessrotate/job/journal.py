@@ -9,6 +9,7 @@ until then.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,15 +18,13 @@ from msgspec.structs import replace
 
 from sessrotate import units
 from sessrotate.archive import archived_file, state
+from sessrotate.archive.place import Place
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import SessrotateError, storage
 from sessrotate.job import run_log
 from sessrotate.job.run_log import ACTIONS, CAN_BE_UNDONE, UNDONE, Change, Standing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from sessrotate.archive.place import Place
     from sessrotate.in_place.outcome import Outcome
 
 

@@ -12,26 +12,25 @@ decides (who uses a session, a full disk, what was interrupted or failed) is ask
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
 from sessrotate import __version__, fs
+from sessrotate.archive.place import Place
 from sessrotate.clients.claude import trim
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place import gain
 from sessrotate.in_place.outcome import Outcome, Usual
-from sessrotate.model import Count, Digest  # noqa: TC001 - msgspec reads the annotations
+from sessrotate.model import Count, Digest
 from sessrotate.retention import rollouts
 from sessrotate.segments import load, one_line
 from sessrotate.system import disk_use, in_use, ownership, user_folders
 from sessrotate.system.digest import Fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sessrotate.archive.place import Place
     from sessrotate.job.job import Act, Wanted
 
 _MOST_BYTES: Final = 16 << 20

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -18,27 +19,23 @@ from msgspec.structs import replace
 
 from sessrotate import __version__, find
 from sessrotate.archive import clock, place
+from sessrotate.archive.place import Place
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_folder
 from sessrotate.errors import INTERRUPTED, SessrotateError, storage
 from sessrotate.in_place import outcome, room
+from sessrotate.in_place.outcome import Outcome, Result
 from sessrotate.job import journal, run_log
-from sessrotate.job.job import EVERYTHING, Job, Scope, anew
+from sessrotate.job.job import EVERYTHING, Job, Recall, Scope, anew
+from sessrotate.job.journal import Journal
 from sessrotate.job.steps import STEPS, Step, recovered
+from sessrotate.retention.prune import PrunePlan
 from sessrotate.system import locks, ownership, user_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
-
-    from sessrotate.archive.place import Place
     from sessrotate.in_place.operations import Progress
-    from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.config.parse import Settings
-    from sessrotate.job.job import Recall
-    from sessrotate.job.journal import Journal
-    from sessrotate.retention.prune import PrunePlan
 
 WAIT: Final = 10.0
 """Seconds to wait for each session that another process changes."""

@@ -16,8 +16,10 @@ import json
 import os
 import stat
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -25,13 +27,9 @@ from msgspec.structs import replace
 from sessrotate import fs, units
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import INTERRUPTED, DamagedError, printable, storage
-from sessrotate.model import Count  # noqa: TC001 - msgspec reads the annotations
+from sessrotate.model import Count
 from sessrotate.segments import one_line
 from sessrotate.system import locks, ownership, user_folders
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
 MOST_LINES: Final = 1000
 MOST_BYTES: Final = 1 << 20

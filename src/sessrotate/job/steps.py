@@ -12,6 +12,8 @@ it and returns its bytes; that gain is measured.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate.archive import archived_file, state
+from sessrotate.archive.place import Place
 from sessrotate.clients.claude import cleanup
 from sessrotate.errors import storage
 from sessrotate.in_place import fleet, gain, operations, recover, waiting
@@ -35,10 +38,6 @@ from sessrotate.retention import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from contextlib import AbstractContextManager
-
-    from sessrotate.archive.place import Place
     from sessrotate.job.config.parse import Settings
     from sessrotate.job.job import Job, Wanted
 

@@ -9,27 +9,23 @@ path.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate.archive import owner, place
+from sessrotate.archive.place import Place
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, SessrotateError, printable
 from sessrotate.in_place import fleet
 from sessrotate.in_place.outcome import Outcome, failure
 from sessrotate.job import journal
-from sessrotate.job.run_log import UNDONE
+from sessrotate.job.journal import Run
+from sessrotate.job.run_log import UNDONE, Change, Standing
 from sessrotate.retention import rollouts
 from sessrotate.retention.restore import Wanted
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from sessrotate.archive.place import Place
-    from sessrotate.job.journal import Run
-    from sessrotate.job.run_log import Change, Standing
 
 STAYS: Final = {
     "heal": "the rows that came back stay, nothing is lost by that",

@@ -9,18 +9,16 @@ bounded: of a line that is longer than the window, its beginning is kept, as `sp
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from io import BytesIO
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.parsing.literals import escapes
+from sessrotate.parsing.literals import Sieve, escapes
 from sessrotate.parsing.needle import Finder, memmem
 from sessrotate.parsing.records import LONGEST, split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from sessrotate.parsing.literals import Sieve
     from sessrotate.parsing.records import Line
 
 WINDOW: Final = 1024 * 1024

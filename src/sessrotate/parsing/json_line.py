@@ -20,16 +20,13 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     Shape = Mapping[str, "Shape | type[list[Any]] | None"]
     """Which keys to report: None for a scalar, a mapping for an object inside the object, `list`
     for whether it is an array."""
-
     Values = dict[str, "str | int | bool | Values | None"]
     """What was found: only keys that the line has, in the shape that was asked for."""
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from io import BytesIO
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from sessrotate.parsing.records import LONGEST, Record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 BUFFER: Final = 512 * 1024
 """Bytes that are read before a value is looked for in them."""

@@ -14,17 +14,15 @@ is there twice, the last value counts.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cached_property, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
+from msgspec.inspect import StructType, Type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from msgspec.inspect import StructType, Type
-
     from sessrotate.parsing.records import Record
 
 T = TypeVar("T")

@@ -6,14 +6,13 @@ longer one only the offsets are given, and the caller may ask to see parts of it
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.model import Span
 from sessrotate.system.digest import newlines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from sessrotate.system.source import Source
 
     Line = tuple[int, int, int]

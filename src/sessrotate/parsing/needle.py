@@ -8,12 +8,11 @@ docs/internals/performance.md has the figures.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     Memmem = Callable[[int, int, bytes, int], int | None]
 
 

@@ -7,14 +7,13 @@ out as it went in. Memory is bounded: only the beginning of a line over `LONGEST
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     Line = tuple[bytes | memoryview, int, int, bool]
     """A line, its offset and size, and whether a newline ended it, as in a `Record`."""
 

@@ -14,6 +14,7 @@ another is less likely than 1 in 10**15.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import xxhash
@@ -21,12 +22,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate.clients.prompts import asked
-from sessrotate.clients.view import Text
+from sessrotate.clients.view import Text, View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from sessrotate.clients.view import View
     from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Viewed
 

@@ -7,14 +7,12 @@ begins.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterator, Sequence
 
 LONGEST: Final = 2_000
 """Characters of a line that are kept."""

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -20,10 +22,6 @@ from sessrotate.errors import WrongUsageError, printable, storage
 from sessrotate.segments.header_chain import NO_HEADER, Folder, codec_of
 from sessrotate.segments.scan import MAX_BOUNDARIES
 from sessrotate.segments.segment_set import Problem, SegmentFile, SegmentSet, describe
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 
 class _ForeignHeader(Struct, frozen=True):

@@ -7,17 +7,21 @@ here, so that a path means the same session to all of them.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from sessrotate import clients, names
 from sessrotate.archive import continued, owner, state
+from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.clients.common import is_file
+from sessrotate.clients.protocol import Client
 from sessrotate.errors import DamagedError, InputError, RequestError, printable
 from sessrotate.reading import foreign_set, salvage
 from sessrotate.reading.salvage import Salvaged
@@ -25,13 +29,6 @@ from sessrotate.segments import compressed_session, load
 from sessrotate.segments.header_chain import Folder
 from sessrotate.segments.segment_set import HARMLESS, SegmentSet
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.clients.protocol import Client
 
 
 class WholeFile(Struct, frozen=True):

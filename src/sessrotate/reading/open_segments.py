@@ -5,6 +5,7 @@ Rule: only reads, and a segment's file is opened when its bytes are asked for, n
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -13,20 +14,17 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.protocol import Client
 from sessrotate.errors import DamagedError, storage
 from sessrotate.model import Boundary, Segment, Span
 from sessrotate.reading import pieces as history_pieces
 from sessrotate.segments import first_line, live_body, scan
 from sessrotate.segments.segment_set import SegmentFile, SegmentSet, body, unreadable
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from sessrotate.archive.state import State
-    from sessrotate.clients.protocol import Client
-    from sessrotate.system.source import Source
-
     Pieces = Callable[[], Iterable[bytes | memoryview]]
     """Gives a segment's bytes from their beginning; each piece is valid until the next."""
 

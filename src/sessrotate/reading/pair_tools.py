@@ -6,17 +6,15 @@ longer than until the conversation goes on without it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, overload
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.clients.view import ToolCall, ToolResult
+from sessrotate.clients.view import Image, Text, Thinking, ToolCall, ToolResult, Unknown, View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from sessrotate.clients.view import Image, Text, Thinking, Unknown, View
     from sessrotate.parsing.records import Record
 
     Viewed = tuple[Record, View | None]

@@ -7,6 +7,7 @@ behind the last turn that is wanted.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -15,13 +16,11 @@ from msgspec import Struct
 from sessrotate import units
 from sessrotate.clients.common import UUID
 from sessrotate.clients.prompts import is_prompt
+from sessrotate.clients.view import View
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.reading.pair_tools import BranchEdge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from sessrotate.clients.view import View
     from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Viewed
     from sessrotate.reading.session import Session

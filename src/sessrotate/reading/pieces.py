@@ -7,25 +7,20 @@ meanwhile is not damaged: who reads is told to try again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from sessrotate import names
 from sessrotate.archive import late_lines, state
+from sessrotate.archive.history import HistorySpan
+from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError, printable
+from sessrotate.model import Span
 from sessrotate.segments import load
-from sessrotate.segments.segment_set import body
+from sessrotate.segments.segment_set import SegmentFile, SegmentSet, body
 from sessrotate.system.digest import Fingerprint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sessrotate.archive.history import HistorySpan
-    from sessrotate.archive.state import State
-    from sessrotate.model import Span
-    from sessrotate.segments.segment_set import SegmentFile, SegmentSet
-    from sessrotate.system.source import Source
+from sessrotate.system.source import Source
 
 
 def archived(found: State) -> SegmentSet | None:

@@ -8,9 +8,10 @@ it was. What cannot be read is named, and nothing comes twice.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,11 +27,6 @@ from sessrotate.segments import header_chain, live_header
 from sessrotate.segments.compressed_session import CompressedSession
 from sessrotate.segments.segment_set import SegmentFile, SegmentSet, body
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from contextlib import ExitStack
-    from pathlib import Path
 
 
 class Salvaged(Struct, frozen=True):

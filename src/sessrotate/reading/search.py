@@ -10,10 +10,14 @@ may match.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from datetime import datetime
 from io import FileIO
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import xxhash
 from msgspec import Struct
@@ -22,32 +26,21 @@ from msgspec.structs import replace
 from sessrotate import clients
 from sessrotate.archive.state import State
 from sessrotate.clients import opaque
+from sessrotate.clients.protocol import Reader
+from sessrotate.clients.view import Block, View
 from sessrotate.errors import DamagedError, InputError, RequestError, SessrotateError
 from sessrotate.model import Span
 from sessrotate.parsing.candidates import candidates
+from sessrotate.parsing.literals import Sieve
 from sessrotate.parsing.records import Record
 from sessrotate.reading import holders, part, select, stretches
-from sessrotate.reading.deduplicate import asks, waiting
-from sessrotate.reading.excerpts import LONGEST, excerpts
-from sessrotate.reading.holders import WholeFile
+from sessrotate.reading.deduplicate import Asks, asks, waiting
+from sessrotate.reading.excerpts import LONGEST, Group, excerpts
+from sessrotate.reading.holders import Around, Holder, WholeFile
 from sessrotate.reading.session import of_holder
-from sessrotate.reading.stretches import OfFile, OfState, Window
+from sessrotate.reading.stretches import OfFile, OfState, Stretch, Stretches, Window
 from sessrotate.segments import compressed_session
 from sessrotate.segments.segment_set import content
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Callable, Iterable, Iterator
-    from datetime import datetime
-    from pathlib import Path
-
-    from sessrotate.clients.protocol import Reader
-    from sessrotate.clients.view import Block, View
-    from sessrotate.parsing.literals import Sieve
-    from sessrotate.reading.deduplicate import Asks
-    from sessrotate.reading.excerpts import Group
-    from sessrotate.reading.holders import Around, Holder
-    from sessrotate.reading.stretches import Stretch, Stretches
 
 ALL: Final = Window()
 

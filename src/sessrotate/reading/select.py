@@ -10,28 +10,23 @@ import re
 import unicodedata
 import warnings
 from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate.clients.prompts import is_note, is_of_client, is_prompt, typed_first
-from sessrotate.clients.protocol import Wording
-from sessrotate.clients.view import Text, Thinking, ToolCall, ToolResult, Unknown
+from sessrotate.clients.protocol import Reader, Wording
+from sessrotate.clients.view import Block, Text, Thinking, ToolCall, ToolResult, Unknown, View
 from sessrotate.errors import WrongUsageError, printable
-from sessrotate.parsing.literals import sieve
+from sessrotate.parsing.literals import Sieve, sieve
 from sessrotate.reading.deduplicate import delivered_once
-from sessrotate.reading.part import ALL, Within
+from sessrotate.reading.part import ALL, Part, Within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from sessrotate.clients.protocol import Reader
-    from sessrotate.clients.view import Block, View
-    from sessrotate.parsing.literals import Sieve
     from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Viewed
-    from sessrotate.reading.part import Part
 
 INCLUDABLE: Final = ("sidechains", "meta", "tools", "thinking", "attachments")
 """What --include names: hidden by default. Of tools, one line each is always shown."""

@@ -8,6 +8,7 @@ Rule: only reads. A segment's file is opened when its records are asked for, and
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import takewhile
@@ -18,24 +19,20 @@ from sessrotate import clients, find
 from sessrotate.archive import archived_file
 from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.preview import Agent, Title
+from sessrotate.clients.protocol import Client, Reader
+from sessrotate.clients.view import View
 from sessrotate.errors import DamagedError, StorageError, WrongUsageError
-from sessrotate.model import Span
+from sessrotate.model import Boundary, Span
 from sessrotate.parsing.records import Record, records, split
 from sessrotate.reading import holders, open_segments
-from sessrotate.reading.holders import WholeFile
+from sessrotate.reading.holders import Holder, WholeFile
+from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
 from sessrotate.reading.salvage import Salvaged
 from sessrotate.segments.segment_set import SegmentSet, client_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from sessrotate.clients.preview import Agent, Title
-    from sessrotate.clients.protocol import Client, Reader
-    from sessrotate.clients.view import View
-    from sessrotate.model import Boundary
     from sessrotate.parsing.records import Line
-    from sessrotate.reading.holders import Holder
-    from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
 
     OnGap = Callable[[str], None]
     """Is called with a sentence for each segment that is passed over."""

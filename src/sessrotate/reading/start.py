@@ -8,6 +8,7 @@ unless the client's records repeat earlier ones.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -15,11 +16,9 @@ from msgspec import Struct
 
 from sessrotate.clients import opaque
 from sessrotate.errors import WrongUsageError, printable
+from sessrotate.parsing.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sessrotate.parsing.records import Record
     from sessrotate.reading.session import Session
 
 _PLACE: Final = re.compile(r"(\d{1,9}):(\d{1,15})(?::(\d{1,15}))?", re.ASCII)

@@ -7,9 +7,11 @@ digests, so that it comes out only where the caller accepts that.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, printable
 from sessrotate.model import Span
@@ -20,14 +22,10 @@ from sessrotate.system import locks
 from sessrotate.system.digest import Fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from sessrotate.archive.history import HistorySpan
     from sessrotate.reading.holders import Holder
 
     OnGap = Callable[[str], None]
     """Is called with a sentence for each run of segments that is left out."""
-
     Progress = Callable[[int], None]
     """Is called with the number of bytes of the history that are done."""
 

@@ -7,26 +7,24 @@ looked for when somebody asks in which one a place is, and not before.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.protocol import Client
 from sessrotate.errors import DamagedError
 from sessrotate.model import Span
 from sessrotate.reading import open_segments, pieces
+from sessrotate.reading.open_segments import OpenSegment
 from sessrotate.segments.segment_set import unreadable
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from sessrotate.archive.state import State
-    from sessrotate.clients.protocol import Client
-    from sessrotate.reading.open_segments import OpenSegment
-    from sessrotate.system.source import Source
-
     Read = Callable[[], Iterable[bytes | memoryview]]
 
 

@@ -6,6 +6,7 @@ Rule: it names every place, and the commands that read what is there.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sessrotate import names
@@ -13,7 +14,6 @@ from sessrotate.errors import printable
 from sessrotate.render import common
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from sessrotate.archive.place import Place

@@ -7,14 +7,12 @@ is there whole, and no bar is drawn.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct, field
 
 from sessrotate.render.widths import cut, cut_middle, width
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 STYLES: Final = {
     "": "",

@@ -9,6 +9,8 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from datetime import UTC, datetime
 from types import GeneratorType
@@ -19,8 +21,6 @@ from sessrotate.errors import printable
 from sessrotate.render.columns import Canvas, Columns, Row, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
     from sessrotate.reports.next_steps import NextStep

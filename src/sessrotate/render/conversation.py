@@ -7,11 +7,13 @@ only here.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import safe_text
 from sessrotate.clients.prompts import is_heading, is_note, is_typed
-from sessrotate.clients.view import Thinking
+from sessrotate.clients.view import Thinking, View
 from sessrotate.reading.excerpts import from_match
 from sessrotate.reading.pair_tools import Compaction, ToolUse, UnreadableLine, Utterance
 from sessrotate.reading.select import text_of, texts
@@ -20,10 +22,6 @@ from sessrotate.render.columns import Canvas
 from sessrotate.render.costs import Costs
 
 if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from sessrotate.clients.view import View
     from sessrotate.model import Boundary
     from sessrotate.parsing.records import Record
     from sessrotate.reading.pair_tools import Item, Viewed

@@ -6,6 +6,7 @@ Rule: as in `render`: pure text out, and what came out of a session is made prin
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import names
@@ -15,7 +16,6 @@ from sessrotate.render import segment_table
 from sessrotate.render.common import count, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from sessrotate.in_place.operations import Rotated

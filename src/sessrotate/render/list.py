@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import textwrap
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,12 +21,7 @@ from sessrotate import safe_text
 from sessrotate.render import columns
 from sessrotate.render.columns import Canvas, Columns, Row
 from sessrotate.render.common import count, size
-from sessrotate.reports.session_info import short_names
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from sessrotate.reports.session_info import SessionInfo
+from sessrotate.reports.session_info import SessionInfo, short_names
 
 _AGES: Final = (
     (3600.0, 60.0, "minute"),

@@ -5,17 +5,14 @@ Rule: the keys are a contract: new ones are added, none is changed. Sizes are in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from msgspec.structs import asdict
 
 from sessrotate.render.common import json_rows
 from sessrotate.render.list import moment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from sessrotate.reports.session_info import SessionInfo
+from sessrotate.reports.session_info import SessionInfo
 
 
 def as_json(entries: Iterable[SessionInfo]) -> Iterator[str]:

@@ -9,26 +9,23 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from sessrotate.errors import printable
+from sessrotate.errors import SessrotateError, printable
 from sessrotate.in_place.outcome import Outcome, exit_code
 from sessrotate.render import columns, common
 from sessrotate.render import list as render_list
 from sessrotate.render.columns import Columns, Row
 from sessrotate.render.common import count, size
 from sessrotate.render.list import Look
-from sessrotate.reports.session_info import short_names
+from sessrotate.reports.session_info import SessionInfo, short_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from sessrotate.archive.place import Place
-    from sessrotate.errors import SessrotateError
-    from sessrotate.reports.session_info import SessionInfo
 
 _WHO: Final = ("session", "title", "project", "last used")
 _LEAST: Final = {**render_list.LEAST, "result": 24, "why": 24}

@@ -6,17 +6,15 @@ Rule: one line each, as plain text; whoever shows it makes it harmless and escap
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import safe_text
 from sessrotate.clients.prompts import is_note, is_of_client, is_typed
-from sessrotate.clients.view import Image, Text, Thinking, ToolCall, ToolResult
+from sessrotate.clients.view import Block, Image, Text, Thinking, ToolCall, ToolResult, View
 from sessrotate.render import common
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from sessrotate.clients.view import Block, View
     from sessrotate.model import Boundary
     from sessrotate.reading.pair_tools import BranchEdge, Compaction, ToolUse, UnreadableLine
 

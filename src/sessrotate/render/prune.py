@@ -5,6 +5,7 @@ Rule: a dry run and the run itself show the same plan.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -14,14 +15,11 @@ from msgspec import Struct
 from sessrotate.errors import printable
 from sessrotate.render import common, outcomes
 from sessrotate.render.common import count, size
-from sessrotate.render.outcomes import Shown
+from sessrotate.render.outcomes import Seen, Shown
 from sessrotate.retention import policy
+from sessrotate.retention.policy import Decision
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from sessrotate.render.outcomes import Seen
-    from sessrotate.retention.policy import Decision
     from sessrotate.retention.prune import PrunePlan
     from sessrotate.retention.trash import Due
 

@@ -7,7 +7,8 @@ harmless and cut to size. Without a terminal, rows are plain and complete.
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -18,19 +19,15 @@ from sessrotate.render.columns import Canvas, Columns, Row, table
 from sessrotate.render.common import count, size
 from sessrotate.render.widths import cut, cut_middle, width
 from sessrotate.reports import growth
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from sessrotate.reports.model import (
-        Contents,
-        Day,
-        MachineReport,
-        SegmentRow,
-        SessionReport,
-        Share,
-        Total,
-    )
+from sessrotate.reports.model import (
+    Contents,
+    Day,
+    MachineReport,
+    SegmentRow,
+    SessionReport,
+    Share,
+    Total,
+)
 
 Each = TypeVar("Each")
 

@@ -7,18 +7,14 @@ scripts (`assets`) put them into text nodes. The page's policy lets nothing else
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from sessrotate import units
 from sessrotate.render import report_json
 from sessrotate.render.common import size
 from sessrotate.render.html_text import asset, head, short
-from sessrotate.reports.model import MachineReport
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from sessrotate.reports.model import SessionReport
+from sessrotate.reports.model import MachineReport, SessionReport
 
 _SCRIPTS: Final = ("draw", "chart", "table", "contents", "session", "all")
 _HARMLESS: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})

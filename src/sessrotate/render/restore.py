@@ -6,6 +6,7 @@ was put away, the live file, and what is missing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -13,18 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from sessrotate.errors import printable
+from sessrotate.in_place.outcome import Outcome
 from sessrotate.render import common, outcomes
 from sessrotate.render.common import count, size
-from sessrotate.render.outcomes import BROUGHT_BACK
+from sessrotate.render.outcomes import BROUGHT_BACK, Seen, Shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from sessrotate.archive.place import Place
-    from sessrotate.in_place.outcome import Outcome
     from sessrotate.in_place.restore import RestorePlan
     from sessrotate.job.journal import Run
-    from sessrotate.render.outcomes import Seen, Shown
     from sessrotate.retention.way_back import WayBack
 
 _RUNS: Final = ("run", "when (UTC)", "command", "sessions", "undoing it")

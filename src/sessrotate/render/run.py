@@ -5,23 +5,20 @@ Rule: a dry run and the run itself show the same report.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate.errors import printable
+from sessrotate.errors import SessrotateError, printable
+from sessrotate.in_place.outcome import Outcome, Result
 from sessrotate.job.config.keys import KEYS, literal, written
 from sessrotate.render import common
 from sessrotate.render import prune as render_prune
 from sessrotate.render.common import count, size
-from sessrotate.render.outcomes import Shown
+from sessrotate.render.outcomes import Seen, Shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sessrotate.errors import SessrotateError
-    from sessrotate.in_place.outcome import Outcome, Result
     from sessrotate.job.config.file import Loaded
     from sessrotate.job.run import Report, Stage
-    from sessrotate.render.outcomes import Seen
 
 _ITEMS: Final = ("step", "session", "size", "what")
 _SETTINGS: Final = ("setting", "value", "from")

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import safe_text
-from sessrotate.reading.excerpts import Line
+from sessrotate.reading.excerpts import Group, Line
 from sessrotate.render import common
-from sessrotate.reports.session_info import short_names
+from sessrotate.render.columns import Canvas
+from sessrotate.reports.session_info import SessionInfo, short_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from sessrotate.reading.excerpts import Group
     from sessrotate.reading.search import Hit
-    from sessrotate.render.columns import Canvas
-    from sessrotate.reports.session_info import SessionInfo
 
 _IN_PIPE: Final = 500
 """Characters of a line where there is no terminal: enough for a model, and no flood."""

@@ -5,20 +5,18 @@ Rule: both say the same of a segment, and text from a session is made harmless a
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict
 
 from sessrotate import safe_text
 from sessrotate.render import columns
-from sessrotate.render.columns import Columns, Row
+from sessrotate.render.columns import Canvas, Columns, Row
 from sessrotate.render.common import json_parts, size, time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from sessrotate.model import Boundary, Segment
-    from sessrotate.render.columns import Canvas
 
 _COLUMNS: Final = Columns(
     ("#", "size", "share", "compacted", "by", "tokens before", "first", "last"),

@@ -5,14 +5,13 @@ Rule: a thing is called on or off only if it is.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.errors import printable
 from sessrotate.render.common import count
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
     from sessrotate.automation import Automation
 
 FOR_AGENTS: Final = (

@@ -5,18 +5,17 @@ Rule: a dry run and a run show the same plan.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sessrotate import names
-from sessrotate.errors import printable
+from sessrotate.errors import RequestError, printable
 from sessrotate.render import segment_table
 from sessrotate.render.common import count, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from sessrotate.errors import RequestError
     from sessrotate.model import SplitPlan
 
 

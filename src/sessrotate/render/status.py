@@ -5,6 +5,7 @@ Rule: each line ends in something to do, where there is something to do.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.errors import INTERRUPTED, printable
@@ -12,7 +13,6 @@ from sessrotate.render import common
 from sessrotate.render.common import CLIENTS, count, size, time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from sessrotate.job.run_log import LastRun

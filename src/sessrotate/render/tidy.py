@@ -6,23 +6,21 @@ the client's and of ours. What a plan says is "about".
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from sessrotate.errors import InUseError, printable
+from sessrotate.in_place.outcome import Outcome
 from sessrotate.render import common
 from sessrotate.render import outcomes as shown_outcomes
 from sessrotate.render.common import count, size
-from sessrotate.render.outcomes import CHANGED, Shown
+from sessrotate.render.outcomes import CHANGED, Seen, Shown
 from sessrotate.render.run import failures, kept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from sessrotate.in_place.outcome import Outcome
     from sessrotate.job.run import Report, Stage
-    from sessrotate.render.outcomes import Seen
     from sessrotate.reports.next_steps import NextStep
     from sessrotate.reports.on_disk import OnDisk
 

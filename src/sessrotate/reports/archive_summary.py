@@ -16,19 +16,19 @@ from msgspec.structs import replace
 
 from sessrotate import names
 from sessrotate.archive import archived_file
+from sessrotate.archive.place import Place
 from sessrotate.archive.record import Record
 from sessrotate.clients.preview import EDGE
 from sessrotate.errors import SessrotateError
+from sessrotate.model import Segment
 from sessrotate.reports import file_edges
+from sessrotate.reports.file_edges import Edges
 from sessrotate.segments import live_header, load, manifest, segment_set
+from sessrotate.segments.manifest import Manifest
 from sessrotate.system.disk_use import allocated
 
 if TYPE_CHECKING:
-    from sessrotate.archive.place import Place
     from sessrotate.clients.common import Unread
-    from sessrotate.model import Segment
-    from sessrotate.reports.file_edges import Edges
-    from sessrotate.segments.manifest import Manifest
 
 
 class ArchiveSummary(Struct, frozen=True):

@@ -6,22 +6,18 @@ is passed over. What counts as a continuation is decided by `continuations`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from sessrotate.archive import place
+from sessrotate.archive.place import Place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import continuations, preview
 from sessrotate.clients.claude.continuations import Neighbour
 from sessrotate.clients.common import ignored, real
+from sessrotate.clients.preview import Continues
 from sessrotate.reports import discovery, file_edges, project_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.clients.preview import Continues
-    from sessrotate.reports.project_folder import ProjectFolder
+from sessrotate.reports.project_folder import ProjectFolder
 
 
 def links() -> Iterator[tuple[Path, Continues]]:

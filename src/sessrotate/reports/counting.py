@@ -9,24 +9,21 @@ unknown tool. After `TOOLS` names, all further tools count as other tools.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import xxhash
 from msgspec import Struct, field
 
 from sessrotate.clients import kinds
-from sessrotate.clients.protocol import Copying, Quick
+from sessrotate.clients.protocol import Copying, Quick, Reader
 from sessrotate.parsing.records import Record, split
 from sessrotate.reading.deduplicate import UNMARKED, Known
 from sessrotate.reports.growth import Days
-from sessrotate.reports.model import Contents, LargeLine, Share
+from sessrotate.reports.model import Contents, Day, LargeLine, Share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from sessrotate.clients.kinds import Copied, Copy, Told
-    from sessrotate.clients.protocol import Reader
-    from sessrotate.reports.model import Day
 
 CALLS: Final = 20_000
 TOOLS: Final = 1_000

@@ -7,8 +7,10 @@ over. An agent's transcript is no session: its size is added to its session's.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -16,30 +18,25 @@ from msgspec.structs import replace
 
 from sessrotate import clients
 from sessrotate.archive import place
+from sessrotate.archive.place import Place
 from sessrotate.clients.claude import agents
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import ignored
-from sessrotate.clients.protocol import Placing, Telling
+from sessrotate.clients.preview import Sight
+from sessrotate.clients.protocol import Client, Placing, Reader, Telling
 from sessrotate.reports import archive_summary, file_edges, project_folder
-from sessrotate.reports.archive_summary import NOTHING
+from sessrotate.reports.archive_summary import NOTHING, ArchiveSummary
+from sessrotate.reports.file_edges import Edges
 from sessrotate.reports.in_parallel import mapped
+from sessrotate.reports.project_folder import InProject, ProjectFolder
 from sessrotate.reports.session_info import SessionInfo
 from sessrotate.segments import compressed_session, live_header
+from sessrotate.segments.live_header import LiveHeader
 from sessrotate.system import disk_use, in_use
 from sessrotate.units import amount
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
     from sessrotate.clients.common import Unread
-    from sessrotate.clients.preview import Sight
-    from sessrotate.clients.protocol import Client, Reader
-    from sessrotate.reports.archive_summary import ArchiveSummary
-    from sessrotate.reports.file_edges import Edges
-    from sessrotate.reports.project_folder import InProject, ProjectFolder
-    from sessrotate.segments.live_header import LiveHeader
 
 WORTH_TWO: Final = 5_000
 """Sessions, of 0.2 ms each, that are worth a second process."""

@@ -5,20 +5,16 @@ Rule: the plan is asked, never guessed at; what it refuses gains nothing. Only r
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 from sessrotate.archive import owner, state
+from sessrotate.archive.state import State
 from sessrotate.errors import storage
 from sessrotate.in_place import gain, rotate
 from sessrotate.in_place.gain import Forecast
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from sessrotate.archive.state import State
-    from sessrotate.in_place.rotate import RotationPlan
-    from sessrotate.system.source import Source
+from sessrotate.in_place.rotate import RotationPlan
+from sessrotate.system.source import Source
 
 
 def planned(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -17,18 +18,15 @@ from sessrotate.clients.claude import preview
 from sessrotate.clients.claude.loading import is_compacted
 from sessrotate.clients.common import passing_over
 from sessrotate.clients.preview import EDGE, Sight, Title, edges_of
+from sessrotate.clients.protocol import Client
 from sessrotate.model import Boundary, Span
 from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT
 from sessrotate.system import inside
 from sessrotate.system.disk_use import allocated
-from sessrotate.system.source import is_zeros
+from sessrotate.system.source import Source, is_zeros
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sessrotate.clients.common import Unread
-    from sessrotate.clients.protocol import Client
-    from sessrotate.system.source import Source
 
 _FLAGS: Final = os.O_RDONLY | NO_WAIT | NO_LINK | BINARY
 

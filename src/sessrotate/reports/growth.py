@@ -6,16 +6,12 @@ record before it; records before the first time belong to the first day.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from sessrotate.reports.model import Day
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from sessrotate.reports.model import SegmentRow
+from sessrotate.reports.model import Day, SegmentRow
 
 MOST: Final = 40_000
 """Most days that are kept apart, over a century: a hostile session may name any number."""

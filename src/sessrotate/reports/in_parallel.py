@@ -17,6 +17,7 @@ import signal
 import struct
 import time
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -24,11 +25,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from sessrotate import platforms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     Item = TypeVar("Item")
     Result = TypeVar("Result")
-
     Work = Callable[[int], Iterable[Any]]
 
 AHEAD: Final = 2 * 1024 * 1024

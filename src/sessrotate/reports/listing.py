@@ -6,27 +6,25 @@ session that cannot be scanned stays as it is, and the reason is reported.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from sessrotate import clients
 from sessrotate.archive import restored
+from sessrotate.archive.place import Place
 from sessrotate.clients.common import ignored, is_folder
 from sessrotate.errors import SessrotateError
 from sessrotate.reports import continuing, discovery, project_folder
-from sessrotate.reports.session_info import unambiguous
+from sessrotate.reports.discovery import FoundSession
+from sessrotate.reports.session_info import SessionInfo, unambiguous
 from sessrotate.system import in_use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
     from sessrotate.clients.common import Unread
-    from sessrotate.reports.discovery import FoundSession
-    from sessrotate.reports.session_info import SessionInfo
 
 
 def sessions(

@@ -9,33 +9,29 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate.archive import restored
 from sessrotate.clients.claude import cleanup
+from sessrotate.clients.claude.cleanup import Cleanup
 from sessrotate.errors import SessrotateError, StorageError
 from sessrotate.in_place import gain
 from sessrotate.reports import discovery, growth, next_steps, session_report
 from sessrotate.reports.counting import Counts
+from sessrotate.reports.discovery import FoundSession
 from sessrotate.reports.in_parallel import mapped, taken
-from sessrotate.reports.model import MachineReport, Total, UnreadSession
+from sessrotate.reports.model import MachineReport, SessionReport, Total, UnreadSession
+from sessrotate.reports.next_steps import NextStep
+from sessrotate.reports.session_info import SessionInfo
 from sessrotate.system import in_use
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator
-    from pathlib import Path
-
-    from sessrotate.clients.claude.cleanup import Cleanup
-    from sessrotate.reports.discovery import FoundSession
-    from sessrotate.reports.model import SessionReport
-    from sessrotate.reports.next_steps import NextStep
-    from sessrotate.reports.session_info import SessionInfo
 
 WORTH_TWO: Final = 1_000
 """Sessions, of more than 1 ms each, that are worth a second process."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -29,21 +30,17 @@ from sessrotate.errors import WrongUsageError, printable
 from sessrotate.reading import holders
 from sessrotate.reading.deduplicate import Known
 from sessrotate.reading.holders import Around, WholeFile
-from sessrotate.reading.search import ALL, Hit, Problem, Searched, search
+from sessrotate.reading.search import ALL, Hit, Problem, Query, Searched, search
 from sessrotate.reading.stretches import Window
 from sessrotate.reports import discovery, project_folder
+from sessrotate.reports.discovery import FoundSession
 from sessrotate.reports.in_parallel import streamed
-from sessrotate.reports.session_info import SHORTEST, unambiguous
+from sessrotate.reports.project_folder import InProject
+from sessrotate.reports.session_info import SHORTEST, SessionInfo, unambiguous
 from sessrotate.segments import compressed_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-
     from sessrotate.clients.common import Unread
-    from sessrotate.reading.search import Query
-    from sessrotate.reports.discovery import FoundSession
-    from sessrotate.reports.project_folder import InProject
-    from sessrotate.reports.session_info import SessionInfo
 
     Show = Callable[[SessionInfo, Hit], str]
     Look = Callable[[SessionInfo, Window], Iterator["Shown | Problem | Searched"]]

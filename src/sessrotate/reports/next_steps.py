@@ -8,13 +8,12 @@ Rule: steps are rows of a table. A figure is an estimate: the command's own plan
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
     from sessrotate.in_place.outcome import Outcome
     from sessrotate.reports.on_disk import OnDisk
     from sessrotate.reports.session_info import SessionInfo

@@ -7,22 +7,18 @@ Rule: only reads. What cannot be read counts nothing, and what belongs to no ses
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from msgspec import Struct
 
 from sessrotate.archive import place
+from sessrotate.archive.place import Place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import ignored
 from sessrotate.in_place import gain
 from sessrotate.reports import discovery, project_folder
+from sessrotate.reports.session_info import SessionInfo
 from sessrotate.system import disk_use
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from sessrotate.archive.place import Place
-    from sessrotate.reports.session_info import SessionInfo
 
 
 class OnDisk(Struct, frozen=True):

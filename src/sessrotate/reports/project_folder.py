@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -16,21 +18,18 @@ from msgspec.structs import replace
 
 from sessrotate import names
 from sessrotate.archive import place
+from sessrotate.archive.place import Place
 from sessrotate.clients.claude import agents, titles
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_link, passing_over, real, room_in
+from sessrotate.clients.preview import Title
 from sessrotate.errors import DamagedError
 from sessrotate.reports import file_edges
+from sessrotate.reports.file_edges import Edges
 from sessrotate.segments import load, manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
     from sessrotate.clients.common import Unread
-    from sessrotate.clients.preview import Title
-    from sessrotate.reports.file_edges import Edges
 
 _COARSE: Final = 2.0
 """Seconds that a file's time may be before that of its last record: FAT has each second one."""

@@ -7,7 +7,9 @@ them, and reads the live file once. Whatever else holds a session is opened and 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -15,32 +17,26 @@ from msgspec.structs import replace
 
 from sessrotate import clients
 from sessrotate.archive import restored
+from sessrotate.archive.place import Place
+from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.preview import EDGE
+from sessrotate.clients.preview import EDGE, Sight
 from sessrotate.errors import DamagedError, StorageError
 from sessrotate.in_place import room
-from sessrotate.model import Span
+from sessrotate.model import Segment, Span
 from sessrotate.parsing.lines import count
 from sessrotate.reading import pieces
 from sessrotate.reports import file_edges, growth
-from sessrotate.reports.model import SegmentRow, SessionReport
+from sessrotate.reports.model import SegmentRow, SegmentState, SessionReport
 from sessrotate.segments import compressed_session, segment_set
+from sessrotate.segments.segment_set import SegmentSet
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.state import State
-    from sessrotate.clients.preview import Sight
     from sessrotate.in_place.gain import Forecast
     from sessrotate.in_place.rotate import RotationPlan
-    from sessrotate.model import Segment
     from sessrotate.reading.open_segments import SegmentInfo
     from sessrotate.reading.session import Session
-    from sessrotate.reports.model import SegmentState
-    from sessrotate.segments.segment_set import SegmentSet
-    from sessrotate.system.source import Source
 
 _NEVER: Final = "It has not been compacted yet."
 _NOT_LIVE: Final = "Nothing of it is in a client's folder."

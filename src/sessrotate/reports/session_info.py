@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +19,6 @@ from msgspec.structs import replace
 from sessrotate import names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from sessrotate.clients.preview import Continues, Standing, Title

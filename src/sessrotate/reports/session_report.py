@@ -8,28 +8,25 @@ counted.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Container, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from sessrotate.archive import owner, state
+from sessrotate.archive.place import Place
+from sessrotate.clients.preview import Sight
 from sessrotate.errors import DamagedError, StorageError, storage
-from sessrotate.reading.session import open_session
+from sessrotate.reading.session import Session, open_session
 from sessrotate.reports import expected_gain, listing, segment_rows
 from sessrotate.reports.counting import Counts, Tally
+from sessrotate.reports.discovery import FoundSession
+from sessrotate.reports.model import SegmentRow, SessionReport
 from sessrotate.reports.segment_rows import Seen
 from sessrotate.system import in_use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.clients.preview import Sight
-    from sessrotate.reading.session import Session
-    from sessrotate.reports.discovery import FoundSession
-    from sessrotate.reports.model import SegmentRow, SessionReport
-
     Progress = Callable[[int], None]
     """Is called with the number of bytes done."""
 

@@ -14,14 +14,20 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import fs, names, platforms
 from sessrotate.archive import archived_file, owner, place, restored, state, trimmed
+from sessrotate.archive.place import Place
+from sessrotate.archive.record import PutAway
+from sessrotate.archive.state import State
 from sessrotate.clients.claude import agents, cleanup, preview, trim
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.preview import EDGE, edges_of
+from sessrotate.clients.claude.cleanup import Cleanup
+from sessrotate.clients.preview import EDGE, Sight, edges_of
 from sessrotate.errors import (
     DamagedError,
     InUseError,
@@ -41,15 +47,7 @@ from sessrotate.system import disk_use, in_use, lease
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.record import PutAway
-    from sessrotate.archive.state import State
     from sessrotate.clients.claude.agents import Near
-    from sessrotate.clients.claude.cleanup import Cleanup
-    from sessrotate.clients.preview import Sight
 
 
 class NotCompressedError(StorageError):

@@ -11,18 +11,21 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, names, units
 from sessrotate.archive import archived_file
-from sessrotate.archive.record import MOST, CompressedFile, PutAway
+from sessrotate.archive.place import Place
+from sessrotate.archive.record import MOST, CompressedFile, PutAway, Step
 from sessrotate.errors import DamagedError, SessrotateError, StorageError, printable
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
@@ -32,13 +35,6 @@ from sessrotate.model import Span
 from sessrotate.system import lease, zstd
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.record import Step
 
 LEAST: Final = 64 * 1024
 """Bytes from which on a file beside the live file is compressed."""

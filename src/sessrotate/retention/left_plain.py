@@ -6,21 +6,18 @@ room, and each frees its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sessrotate.archive import archived_file
+from sessrotate.archive.place import Place
+from sessrotate.archive.record import PutAway
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place import gain
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.room import Need
 from sessrotate.retention import archive_files, sizes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.record import PutAway
 
 NEW: Final = 3
 """Blocks of what is new with an archived session: its folders, and the note in one of them."""

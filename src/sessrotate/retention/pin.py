@@ -5,16 +5,12 @@ Rule: a pin is an entry in the manifest; it moves and changes no segment.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
+from sessrotate.archive.place import Place
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.retention import transaction
 from sessrotate.segments.manifest import MAX_NOTE
-
-if TYPE_CHECKING:
-    from sessrotate.archive.place import Place
 
 
 def accept_rebuilt(where: Place, wait: float) -> bool:

@@ -10,6 +10,7 @@ Days, weeks (from Monday) and months are in UTC, so that a policy decides the sa
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -19,8 +20,6 @@ from msgspec import Struct
 from sessrotate import units
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from sessrotate.model import Segment
 
     Key = tuple[str, int]

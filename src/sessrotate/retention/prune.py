@@ -7,13 +7,14 @@ is in use, stays.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, units
 from sessrotate.archive import clock, state
+from sessrotate.archive.place import Place
 from sessrotate.errors import (
     InputError,
     InUseError,
@@ -23,25 +24,16 @@ from sessrotate.errors import (
     storage,
 )
 from sessrotate.in_place import gain, outcome, room
-from sessrotate.in_place.outcome import Outcome, failure
+from sessrotate.in_place.outcome import Outcome, Result, failure
 from sessrotate.in_place.room import Need
-from sessrotate.model import Pruned
+from sessrotate.model import Pruned, SealedSegment
 from sessrotate.retention import policy as retention
 from sessrotate.retention import transaction
+from sessrotate.retention.policy import Candidate, Decision, Policy
 from sessrotate.segments import load
-from sessrotate.segments.manifest import MAX_NOTE
-from sessrotate.segments.segment_set import check
+from sessrotate.segments.manifest import MAX_NOTE, Manifest
+from sessrotate.segments.segment_set import SegmentSet, check
 from sessrotate.system import disk_use, in_use
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from sessrotate.archive.place import Place
-    from sessrotate.in_place.outcome import Result
-    from sessrotate.model import SealedSegment
-    from sessrotate.retention.policy import Candidate, Decision, Policy
-    from sessrotate.segments.manifest import Manifest
-    from sessrotate.segments.segment_set import SegmentSet
 
 
 class Holding(Struct, frozen=True):

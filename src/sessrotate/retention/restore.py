@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,8 @@ from msgspec.structs import replace
 
 from sessrotate import clients, fs
 from sessrotate.archive import archived_file, owner, restored, state
+from sessrotate.archive.place import Place
+from sessrotate.archive.state import State
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.preview import EDGE, edges_of
@@ -35,22 +38,18 @@ from sessrotate.errors import (
 )
 from sessrotate.in_place import operations, rebuild_manifest, recover, room
 from sessrotate.in_place import restore as whole_again
+from sessrotate.in_place.recover import Recovery
+from sessrotate.in_place.restore import RestorePlan
 from sessrotate.retention import rollouts, transaction, trash, unarchive
+from sessrotate.retention.unarchive import Away
 from sessrotate.retention.way_back import WayBack
 from sessrotate.segments import load
+from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import body
 from sessrotate.system import in_use, locks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.state import State
     from sessrotate.in_place.operations import Progress
-    from sessrotate.in_place.recover import Recovery
-    from sessrotate.in_place.restore import RestorePlan
-    from sessrotate.retention.unarchive import Away
-    from sessrotate.segments.manifest import Manifest
 
 
 class Wanted(Struct, frozen=True):

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -22,11 +24,6 @@ from sessrotate.clients.codex import cold
 from sessrotate.errors import InUseError, WrongUsageError, printable
 from sessrotate.system import in_use, lease, ownership
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 _PATIENCE: Final = 1.0
 """Seconds to wait for a lock that a client holds for a moment."""

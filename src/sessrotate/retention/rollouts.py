@@ -20,10 +20,12 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from io import FileIO
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from sessrotate import find, fs, platforms
 from sessrotate.archive.place import Place
@@ -48,10 +50,6 @@ from sessrotate.segments import compressed_session
 from sessrotate.system import disk_use, in_use, lease, zstd
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 WORTH: Final = 1 << 20
 """Bytes that compressing a rollout gains at least, and a tenth of them, to be worth it."""

@@ -7,8 +7,10 @@ samples, the beginning and the end are taken: what fills the window, and how wha
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -16,10 +18,6 @@ from sessrotate.errors import SessrotateError
 from sessrotate.model import Span
 from sessrotate.system import zstd
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
 _FAR: Final = 24
 """Log 2 of how far apart pictures and files stand twice that the usual window finds again."""

@@ -11,28 +11,24 @@ otherwise is settled before the next change, and nothing is lost by it.
 from __future__ import annotations
 
 import stat
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import state
+from sessrotate.archive.place import Place
+from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.in_place import rebuild_manifest
+from sessrotate.model import SealedSegment
 from sessrotate.segments import manifest
+from sessrotate.segments.manifest import Manifest
 from sessrotate.system import locks
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.state import State
-    from sessrotate.model import SealedSegment
-    from sessrotate.segments.manifest import Manifest
-
 
 REBUILT: Final = "its pins were lost with its manifest: to agree, pass --accept-rebuilt"
 """Why nothing of an archive is pruned or freed before its owner agrees."""

@@ -7,27 +7,23 @@ never freed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, units
 from sessrotate.archive import restored, state
+from sessrotate.archive.place import Place
+from sessrotate.archive.restored import Restored
+from sessrotate.archive.state import State
 from sessrotate.clients.common import listed
 from sessrotate.errors import RefusedError, printable, storage
 from sessrotate.retention import transaction
 from sessrotate.retention.transaction import Unsettled
+from sessrotate.segments.manifest import Manifest
 from sessrotate.system import disk_use, locks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.restored import Restored
-    from sessrotate.archive.state import State
-    from sessrotate.segments.manifest import Manifest
 
 
 class Due(Struct, frozen=True):

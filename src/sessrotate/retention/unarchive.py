@@ -8,26 +8,23 @@ clients clean up files that belong to no live file (2.1.330).
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file
+from sessrotate.archive.place import Place
+from sessrotate.archive.record import PutAway
 from sessrotate.clients.claude import agents
 from sessrotate.clients.common import listed, names_in
 from sessrotate.errors import InUseError, RefusedError, printable, storage
 from sessrotate.in_place import aside, recover, swap, waiting
 from sessrotate.retention import archive_files
 from sessrotate.system import locks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.record import PutAway
 
 _ZST: Final = names.CODEC_SUFFIX["zstd"]
 

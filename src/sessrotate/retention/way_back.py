@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from sessrotate.archive.place import Place
 from sessrotate.clients.codex import client as codex
 from sessrotate.errors import RefusedError, printable
-from sessrotate.in_place.outcome import Outcome
+from sessrotate.in_place.outcome import Outcome, Result
 from sessrotate.in_place.room import Need
 from sessrotate.retention import archive_files
 
 if TYPE_CHECKING:
-    from sessrotate.archive.place import Place
-    from sessrotate.in_place.outcome import Result
     from sessrotate.in_place.restore import RestorePlan
     from sessrotate.retention.unarchive import Away
 

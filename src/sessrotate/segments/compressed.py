@@ -12,26 +12,21 @@ to be read has no name, or only for an instant where the system needs one to mak
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.errors import DamagedError, StorageError, printable
-from sessrotate.model import Span
-from sessrotate.segments.segment_set import body, content
+from sessrotate.model import SealedSegment, Span
+from sessrotate.segments.segment_set import SegmentSet, body, content
 from sessrotate.system import inside
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from sessrotate.model import SealedSegment
-    from sessrotate.segments.segment_set import SegmentSet
 
 _LARGE: Final = 16 * 1024 * 1024
 """Bytes from which on one segment occupies all cores by itself."""

@@ -9,22 +9,19 @@ closed, by whatever.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from io import FileIO
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from msgspec.structs import replace
 
 from sessrotate import clients, fs, names
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
+from sessrotate.model import FileIdentity
 from sessrotate.segments.segment_set import content
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from sessrotate.model import FileIdentity
 
 _SUFFIX: Final = names.CODEC_SUFFIX["zstd"]
 

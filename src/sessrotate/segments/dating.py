@@ -8,17 +8,15 @@ sorted by it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.model import Span
+from sessrotate.model import Boundary, Span
 from sessrotate.parsing import json_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from sessrotate.clients.protocol import Client
-    from sessrotate.model import Boundary
     from sessrotate.system.source import Source
 
 WINDOW: Final = 16 * 1024 * 1024

@@ -11,6 +11,7 @@ Rule: everybody who has no manifest to ask asks here.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.model import Boundary, Span
@@ -18,8 +19,6 @@ from sessrotate.parsing import json_line
 from sessrotate.system.source import PIECE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from sessrotate.clients.protocol import Client
 
     Body = Callable[[], Iterable[bytes | memoryview]]

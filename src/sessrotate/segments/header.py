@@ -9,16 +9,13 @@ that lost its manifest still proves itself complete.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from sessrotate import names
-from sessrotate.model import Count, Digest, Layout  # noqa: TC001 - msgspec reads the annotations
-
-if TYPE_CHECKING:
-    from sessrotate.model import Segment
+from sessrotate.model import Count, Digest, Layout, Segment
 
 MAX_LINE: Final = 16 * 1024
 """Bytes that a header line may have: two file names of 255 bytes, escaped, need far less."""

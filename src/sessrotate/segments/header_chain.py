@@ -9,16 +9,20 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from sessrotate import errors, names
+from sessrotate.clients.protocol import Client
 from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError, printable, storage
 from sessrotate.model import CODECS, Codec, Layout
 from sessrotate.segments import first_line, header
+from sessrotate.segments.header import Header
 from sessrotate.segments.scan import MAX_BOUNDARIES
 from sessrotate.segments.segment_set import (
     Problem,
@@ -33,11 +37,6 @@ from sessrotate.segments.segment_set import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from sessrotate.clients.protocol import Client
-    from sessrotate.segments.header import Header
     from sessrotate.segments.live_header import LiveHeader
 
 

@@ -10,13 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sessrotate.errors import InUseError
-from sessrotate.model import Boundary, Span
+from sessrotate.model import Boundary, Scan, Segment, Span
 from sessrotate.segments import dating, first_line, plan
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from sessrotate.clients.protocol import Client
-    from sessrotate.model import Scan, Segment
-    from sessrotate.system.source import Source
 
 
 def segments(

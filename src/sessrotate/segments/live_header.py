@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from sessrotate import names
-from sessrotate.model import Count, Digest  # noqa: TC001 - msgspec reads the annotations
+from sessrotate.model import Count, Digest
 from sessrotate.segments.header import MAX_LINE
 
 FORMAT: Final = 1

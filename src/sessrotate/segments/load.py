@@ -7,8 +7,9 @@ was read from a file is never opened. Only reads.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from sessrotate import names
 from sessrotate.errors import DamagedError, printable, storage
@@ -25,10 +26,6 @@ from sessrotate.segments.segment_set import (
     pruned,
 )
 from sessrotate.system.digest import ZERO
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 def load(folder: Path, file: str | None = None) -> SegmentSet:

@@ -6,12 +6,9 @@ No file is touched and no clock is read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from sessrotate.model import Boundary, Scan, Segment, Span
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def spans(

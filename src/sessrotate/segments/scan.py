@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections import deque
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import platforms
@@ -18,7 +19,6 @@ from sessrotate.model import Boundary, Scan, Span
 from sessrotate.parsing import needle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
     from sessrotate.clients.protocol import Client

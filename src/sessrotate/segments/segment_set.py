@@ -6,24 +6,23 @@ pipe in place of a segment is damage.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from io import FileIO
 from itertools import groupby, pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from sessrotate import clients, names
+from sessrotate.clients.protocol import Client
 from sessrotate.errors import DamagedError, StorageError, printable, storage
 from sessrotate.system import inside
 from sessrotate.system.digest import Tally
 from sessrotate.units import amount
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from sessrotate.clients.protocol import Client
     from sessrotate.model import Codec, Pruned, Segment
     from sessrotate.segments.manifest import Manifest
 

@@ -8,16 +8,30 @@ intent goes. A set with an intent is unfinished, and the next split into its fol
 from __future__ import annotations
 
 import json
+import os
 import stat
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from sessrotate import clients, fs, names
+from sessrotate.clients.protocol import Client
 from sessrotate.errors import InUseError, RefusedError, StorageError, printable, storage
-from sessrotate.model import CODECS, LAYOUTS, Scan, Span, SplitPlan
+from sessrotate.model import (
+    CODECS,
+    LAYOUTS,
+    Boundary,
+    Codec,
+    Layout,
+    Scan,
+    Segment,
+    Span,
+    SplitPlan,
+)
 from sessrotate.segments import dating, manifest, scan
 from sessrotate.segments import plan as plans
 from sessrotate.segments.manifest import Manifest
@@ -25,12 +39,6 @@ from sessrotate.segments.write import file_name, write
 from sessrotate.units import amount
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
-    from sessrotate.clients.protocol import Client
-    from sessrotate.model import Boundary, Codec, Layout, Segment
     from sessrotate.system.source import Source
 
 _MAX_INTENT: Final = 16 * 1024

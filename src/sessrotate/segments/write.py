@@ -8,6 +8,8 @@ one segment goes on while the one before reaches the disk.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -18,9 +20,7 @@ from sessrotate.segments import header
 from sessrotate.system.digest import ZERO, Fingerprint, Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from concurrent.futures import Future
-    from pathlib import Path
 
     from sessrotate.system.source import Source
 

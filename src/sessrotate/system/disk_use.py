@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from pathlib import Path
+from typing import Final
 
 _BLOCK: Final = 512
 """Bytes of a block of `st_blocks`, whatever the file system's are (stat(2))."""

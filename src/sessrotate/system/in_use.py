@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -19,8 +20,6 @@ from sessrotate.system import lease, open_on_macos
 from sessrotate.system.registered import Processes, registrations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator
-
     from sessrotate.model import FileIdentity
     from sessrotate.system.source import Source
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from sessrotate import platforms
 from sessrotate.errors import DamagedError
 from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT, ONLY_FOLDER
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _IN: Final = os.O_RDONLY | ONLY_FOLDER
 _LAST: Final = os.O_RDONLY | BINARY

@@ -13,14 +13,12 @@ from __future__ import annotations
 import errno
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from sessrotate import platforms
 from sessrotate.platforms import fcntl
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Answer = Literal["taken", "busy", "none"]
 

@@ -8,16 +8,14 @@ changed.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from sessrotate import fs, platforms
 from sessrotate.errors import DamagedError, InUseError, printable, storage
 from sessrotate.system import inside, ownership
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _SCARCE: Final = 1024 * 1024
 """Bytes of a disk that are so few that a session may need each block of them."""

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator
+from typing import Any, Final
 
 _ALL_PIDS: Final = 1
 _LIST_DESCRIPTORS: Final = 1

@@ -6,14 +6,11 @@ their own sessions, and a link below the folder of archives would lead what we w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 from sessrotate import platforms
 from sessrotate.errors import RefusedError, printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 
 def check(*paths: Path) -> None:

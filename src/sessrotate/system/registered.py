@@ -15,16 +15,14 @@ import contextlib
 import errno
 import json
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import platforms
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 PROC: Final = Path("/proc")
 _LARGEST: Final = 64 * 1024

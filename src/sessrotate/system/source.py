@@ -9,9 +9,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from sessrotate import platforms
 from sessrotate.errors import (
@@ -26,10 +28,6 @@ from sessrotate.errors import (
 )
 from sessrotate.model import FileIdentity, Span
 from sessrotate.system import inside
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PIECE: Final = 64 * 1024
 """Bytes in each piece of `Source.pieces`."""

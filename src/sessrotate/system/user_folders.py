@@ -9,14 +9,12 @@ on Windows `%LOCALAPPDATA%`.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sessrotate import platforms
 from sessrotate.errors import RefusedError, WrongUsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 NAME: Final = "sessrotate"
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from sessrotate.errors import DamagedError, RefusedError
 from sessrotate.units import amount
@@ -32,8 +33,6 @@ else:
         get_frame_info,
     )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 LEVEL: Final = 3
 

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from io import FileIO
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -30,15 +32,11 @@ from sessrotate.clients.common import begins, is_folder, listed, names_in, text
 from sessrotate.clients.preview import EDGE, Agent, rows
 from sessrotate.clients.prompts import asked
 from sessrotate.errors import DamagedError, SessrotateError
+from sessrotate.parsing.records import Record
 from sessrotate.system import zstd
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    from sessrotate.parsing.records import Record
-
     Near = dict[Path, list[str]]
     """The names of agents' transcripts in folders of live files."""
 

@@ -11,12 +11,13 @@ with their results, which newer clients fetch by the answer's id (calls side by 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessrotate.clients.claude.carried_rows import FILE_HISTORY
-from sessrotate.clients.claude.rows import has_result, turn_of
+from sessrotate.clients.claude.carried_rows import FILE_HISTORY, Needed
+from sessrotate.clients.claude.rows import Link, has_result, turn_of
 from sessrotate.clients.claude.survey import Survey
 from sessrotate.clients.claude.tail import PER_NAME, answer_of, name
 from sessrotate.model import Span
@@ -24,10 +25,6 @@ from sessrotate.parsing.lines import WINDOW
 from sessrotate.parsing.records import LONGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from sessrotate.clients.claude.carried_rows import Needed
-    from sessrotate.clients.claude.rows import Link
     from sessrotate.system.source import Source
 
 ROOM: Final = 20 * 1024 * 1024

@@ -5,24 +5,22 @@ Rule: rows of the conversation are only looked at; of settings, the last of each
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from sys import getsizeof
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
 from sessrotate.clients.claude import tail
-from sessrotate.clients.claude.ancestry import HISTORY_OF_KEPT, PER_LINE, Carried
+from sessrotate.clients.claude.ancestry import HISTORY_OF_KEPT, PER_LINE, Carried, Room, Search
 from sessrotate.clients.claude.carried_rows import CLEARED, FILE_HISTORY, LAST_WINS, TRANSCRIPT
+from sessrotate.clients.claude.rows import Link, Name
+from sessrotate.clients.claude.survey import Survey
+from sessrotate.clients.claude.tail import Tail
 from sessrotate.model import Span
 from sessrotate.parsing import json_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from sessrotate.clients.claude.ancestry import Room, Search
-    from sessrotate.clients.claude.rows import Link, Name
-    from sessrotate.clients.claude.survey import Survey
-    from sessrotate.clients.claude.tail import Tail
     from sessrotate.system.source import Source
 
 _TOLD: Final = 4 * 1024 * 1024

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -21,7 +22,9 @@ from msgspec import Struct
 from sessrotate.clients.claude.carried_rows import TRANSCRIPT
 from sessrotate.clients.claude.numbering import Numbering, digest
 from sessrotate.clients.claude.rows import (
+    Compaction,
     CompactMetadata,
+    Turn,
     compaction_of,
     has_result,
     row_of,
@@ -29,9 +32,6 @@ from sessrotate.clients.claude.rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from sessrotate.clients.claude.rows import Compaction, Turn
     from sessrotate.parsing.records import Record
 
 _NOWHERE: Final = -1

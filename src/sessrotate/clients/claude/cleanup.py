@@ -12,9 +12,10 @@ import json
 import math
 import os
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,9 +34,6 @@ from sessrotate.clients.preview import EDGE
 from sessrotate.errors import DamagedError, printable
 from sessrotate.parsing import json_line
 from sessrotate.system import inside
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DAY: Final = 86_400.0
 _ENDLESS: Final = 10_000_000

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -32,17 +33,14 @@ from sessrotate.clients.common import (
     text,
 )
 from sessrotate.errors import WrongUsageError
-from sessrotate.model import Boundary
+from sessrotate.model import Boundary, Span
 from sessrotate.parsing import json_line
 from sessrotate.parsing.json_typed import DECLINED
 from sessrotate.parsing.records import records
 from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from sessrotate.clients.common import Unread
-    from sessrotate.model import Span
 
 NAME: Final = "claude"
 

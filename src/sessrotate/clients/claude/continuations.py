@@ -10,17 +10,13 @@ within minutes, is taken to continue another. 2.1.330 has rows for that too (`de
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
-from sessrotate.clients.preview import Continues
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from sessrotate.clients.preview import Sight
+from sessrotate.clients.preview import Continues, Sight
 
 SOON: Final = timedelta(minutes=10)
 """How soon after the end of a session the next one begins, for it to be its continuation."""

@@ -10,6 +10,7 @@ request could differ, the plan says why and must not be carried out.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +27,7 @@ from sessrotate.clients.claude.before_cut import Before
 from sessrotate.clients.claude.carried_rows import (
     preserved,
 )
-from sessrotate.clients.claude.loading import NOTHING
+from sessrotate.clients.claude.loading import NOTHING, Archived, Loaded
 from sessrotate.clients.claude.opening import BEGINS, Opening, opening
 from sessrotate.clients.claude.rows import Compaction, compaction_of, seconds
 from sessrotate.clients.claude.survey import Survey
@@ -34,9 +35,6 @@ from sessrotate.model import Span
 from sessrotate.parsing import json_line, lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from sessrotate.clients.claude.loading import Archived, Loaded
     from sessrotate.system.source import Source
 
 _HEADER: Final = 1024

@@ -8,25 +8,22 @@ or of more than `MOST_OBJECTS`, the beginning decides.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from sessrotate.clients import kinds
-from sessrotate.clients.claude.rows import Block, row_of, turn_of
+from sessrotate.clients.claude.rows import Block, Row, Turn, row_of, turn_of
 from sessrotate.clients.claude.view import KINDS, view
 from sessrotate.clients.common import BOM
 from sessrotate.clients.kinds import Gist
-from sessrotate.parsing.json_stream import Cursor
+from sessrotate.parsing.json_stream import Cursor, Value
 from sessrotate.parsing.json_typed import DECLINED
 from sessrotate.parsing.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from sessrotate.clients.claude.rows import Row, Turn
     from sessrotate.clients.kinds import Kind, Told
-    from sessrotate.parsing.json_stream import Value
     from sessrotate.parsing.records import Line
 
 _OF_BLOCK: Final[dict[str | None, Kind]] = {

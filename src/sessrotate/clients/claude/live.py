@@ -8,6 +8,7 @@ nowhere is left out, as clients do.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -17,8 +18,6 @@ from sessrotate.clients.claude.carried_rows import Needed, preserved
 from sessrotate.clients.claude.rows import Turn, compaction_of, has_result, turn_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from sessrotate.parsing.records import Record
 
     Part = Callable[[], Iterator[Record]]

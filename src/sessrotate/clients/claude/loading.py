@@ -17,6 +17,7 @@ does counts only where that client wrote the compaction.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
@@ -25,8 +26,6 @@ from msgspec.structs import replace
 from sessrotate.parsing import json_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from sessrotate.clients.claude.rows import Compaction
     from sessrotate.model import Boundary, Scan, Span
     from sessrotate.system.source import Source

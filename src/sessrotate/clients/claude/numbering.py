@@ -6,12 +6,10 @@ likely than 1 in a million.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from xxhash import xxh3_64_digest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _REST: Final = 7
 _SIZE: Final = _REST + 4

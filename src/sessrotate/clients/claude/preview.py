@@ -7,21 +7,15 @@ session (claude-code #30802): they count only where none in sight is the session
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from io import BytesIO
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from sessrotate import names, units
-from sessrotate.clients.claude.rows import is_foreign, origin_of, shown_of
+from sessrotate.clients.claude.rows import Origin, is_foreign, origin_of, shown_of
 from sessrotate.clients.claude.titles import WARM_UP, title, typed
 from sessrotate.clients.common import BOM, iso_time
-from sessrotate.clients.preview import Sight, rows, rows_from_the_end
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from sessrotate.clients.claude.rows import Origin
-    from sessrotate.clients.preview import Standing
+from sessrotate.clients.preview import Sight, Standing, rows, rows_from_the_end
 
 
 def look(

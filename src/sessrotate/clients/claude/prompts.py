@@ -8,13 +8,12 @@ what was typed, or a reminder anywhere. Time grows with the text alone, whatever
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.view import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from sessrotate.clients.claude.rows import Shown
 
 _OF_THE_CLIENT: Final = (

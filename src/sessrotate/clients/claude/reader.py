@@ -6,7 +6,8 @@ Rule: no facts of its own. Each answer comes from the module beside it that know
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from sessrotate.clients import opaque
 from sessrotate.clients.claude import agents as claude_agents
@@ -14,14 +15,9 @@ from sessrotate.clients.claude import branches, kinds, preview, thread, titles
 from sessrotate.clients.claude import live as claude_live
 from sessrotate.clients.claude import view as claude_view
 from sessrotate.clients.common import bytes_in
-from sessrotate.clients.preview import EDGE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from sessrotate.clients.preview import Agent, Title
-    from sessrotate.clients.protocol import Reading
-    from sessrotate.parsing.records import Record
+from sessrotate.clients.preview import EDGE, Agent, Title
+from sessrotate.clients.protocol import Reading
+from sessrotate.parsing.records import Record
 
 gists: Final = kinds.gists
 line_key: Final = kinds.line_key

@@ -10,16 +10,14 @@ belongs, `Turn` also what its message consists of, and `Shown` what people read 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Raw, Struct
 
 from sessrotate.clients.common import BOM
 from sessrotate.parsing.json_typed import Decoder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Name = str | int | bool | None
 """A text, in what clients write. As a key of theirs another scalar would do as well."""

@@ -7,9 +7,10 @@ object that they enclose, whatever stands between them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate.clients.claude.rows import link_of
+from sessrotate.clients.claude.rows import Link, link_of
 from sessrotate.model import Span
 from sessrotate.parsing import json_line
 from sessrotate.parsing.json_stream import Cursor
@@ -18,9 +19,6 @@ from sessrotate.parsing.lines import LONG, Window
 from sessrotate.parsing.records import LONGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sessrotate.clients.claude.rows import Link
     from sessrotate.parsing.lines import Line
     from sessrotate.system.source import Source
 

@@ -6,19 +6,17 @@ are kept, never rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
 from sessrotate.clients.claude.carried_rows import TRANSCRIPT
-from sessrotate.clients.claude.rows import seconds
+from sessrotate.clients.claude.rows import Link, seconds
 from sessrotate.clients.claude.thread import NEAR
 from sessrotate.parsing import json_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from sessrotate.clients.claude.rows import Link
     from sessrotate.clients.claude.survey import Survey
     from sessrotate.model import Span
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +19,9 @@ from msgspec import Struct, field
 from sessrotate.clients.claude.carried_rows import TRANSCRIPT
 from sessrotate.clients.claude.numbering import Numbering, digest
 from sessrotate.clients.claude.rows import (
+    Compaction,
     CompactMetadata,
+    Turn,
     compaction_of,
     has_result,
     seconds,
@@ -27,9 +30,6 @@ from sessrotate.clients.claude.rows import (
 from sessrotate.clients.common import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from sessrotate.clients.claude.rows import Compaction, Turn
     from sessrotate.parsing.records import Record
 
 NEAR: Final = 5000

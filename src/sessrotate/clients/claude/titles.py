@@ -13,23 +13,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
 from sessrotate.clients.claude import prompts
-from sessrotate.clients.claude.rows import is_foreign, row_of, shown_of, titled_of
+from sessrotate.clients.claude.rows import Shown, Titled, is_foreign, row_of, shown_of, titled_of
 from sessrotate.clients.claude.view import of_row
 from sessrotate.clients.common import BOM, text
-from sessrotate.clients.preview import TITLE_LENGTH, Title
+from sessrotate.clients.preview import TITLE_LENGTH, Title, TitleSource
 from sessrotate.clients.prompts import asked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from sessrotate.clients.claude.rows import Shown, Titled
-    from sessrotate.clients.preview import TitleSource
     from sessrotate.parsing.records import Record
 
 WARM_UP: Final = "Warmup"

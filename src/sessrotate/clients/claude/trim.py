@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -27,7 +28,7 @@ from sessrotate.clients.claude.carried_rows import (
     TRANSCRIPT,
     preserved,
 )
-from sessrotate.clients.claude.rows import compaction_of
+from sessrotate.clients.claude.rows import Compaction, Link, compaction_of
 from sessrotate.clients.claude.survey import Survey
 from sessrotate.clients.common import names_in
 from sessrotate.model import Span
@@ -35,9 +36,6 @@ from sessrotate.parsing import json_line
 from sessrotate.parsing.lines import WINDOW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from sessrotate.clients.claude.rows import Compaction, Link
     from sessrotate.system.source import Source
 
 _KEPT: Final = re.compile(r"(\d{1,15})-[0-9a-f]{8}\.jsonl\.replaced", re.ASCII)

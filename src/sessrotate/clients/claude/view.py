@@ -10,12 +10,13 @@ like any other (2.1.112 to 2.1.332 send it with the results of the tools that ra
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec.structs import astuple, replace
 
 from sessrotate.clients.claude import prompts
-from sessrotate.clients.claude.rows import shown_of
+from sessrotate.clients.claude.rows import Shown, Usage, shown_of
 from sessrotate.clients.common import count, text
 from sessrotate.clients.view import (
     Block,
@@ -31,9 +32,6 @@ from sessrotate.clients.view import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from sessrotate.clients.claude.rows import Shown, Usage
     from sessrotate.parsing.records import Record
 
     Json = dict[str, Any]

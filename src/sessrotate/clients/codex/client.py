@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Reversible
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -22,15 +23,12 @@ from sessrotate.clients.common import (
     iso_time,
     names_in,
 )
-from sessrotate.model import Boundary
+from sessrotate.model import Boundary, Span
 from sessrotate.parsing import json_line
 from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Reversible
-
     from sessrotate.clients.common import Unread
-    from sessrotate.model import Span
 
 NAME: Final = "codex"
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from io import BytesIO
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -20,10 +22,6 @@ from sessrotate import names
 from sessrotate.clients.codex import client as codex
 from sessrotate.clients.common import real
 from sessrotate.errors import DamagedError, RefusedError, printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 WINDOW: Final = 27
 """Log 2 of the largest window that the client reads: 128 MiB (0.171; with 28 it lists nothing)."""

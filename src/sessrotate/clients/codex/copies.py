@@ -9,22 +9,20 @@ is left of hundreds of megabytes is short, and an item is known by its text and 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import xxhash
 
-from sessrotate.clients.codex.rows import EventMsg, Meta, SessionMeta, TurnContext, row_of
+from sessrotate.clients.codex.rows import EventMsg, Meta, Row, SessionMeta, TurnContext, row_of
 from sessrotate.parsing.json_stream import BUFFER, Cursor, Value
 from sessrotate.parsing.json_typed import DECLINED
+from sessrotate.parsing.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from sessrotate.clients.codex.rows import Row
     from sessrotate.clients.kinds import Copied, Copy
-    from sessrotate.parsing.records import Record
 
     IsNew = Callable[[bytes], bool]
     """Notes a digest of 16 bytes, and tells whether it is the first of its kind."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sessrotate.clients.codex import prompts
 from sessrotate.clients.codex.items import Unsent
@@ -20,18 +21,14 @@ from sessrotate.clients.codex.rows import (
     Event,
     EventMsg,
     ResponseItem,
+    Row,
     UnknownRow,
     row_of,
 )
 from sessrotate.clients.common import in_order
+from sessrotate.clients.protocol import Reading
 from sessrotate.parsing.json_stream import arrays_at
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from sessrotate.clients.codex.rows import Row
-    from sessrotate.clients.protocol import Reading
-    from sessrotate.parsing.records import Record
+from sessrotate.parsing.records import Record
 
 _ROLLED_BACK: Final = b'"thread_rolled_back"'
 _STARTED: Final = b'"task_started"'

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -22,17 +24,11 @@ from sessrotate.clients.codex.prompts import prompt
 from sessrotate.clients.codex.rows import EventMsg, Meta, SessionMeta, Source, row_of
 from sessrotate.clients.common import iso_time
 from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Sight, Title, rows, rows_from_the_end
+from sessrotate.clients.protocol import Reading
 from sessrotate.errors import DamagedError, RefusedError
 from sessrotate.parsing.json_typed import Decoder
-from sessrotate.parsing.records import records
+from sessrotate.parsing.records import Record, records
 from sessrotate.safe_text import clipped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from sessrotate.clients.protocol import Reading
-    from sessrotate.parsing.records import Record
 
 
 class _Dated(Struct):

@@ -7,14 +7,11 @@ clients (0.20 on) are told apart by how they begin, as those clients did themsel
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sessrotate.clients.codex.items import Message, texts
-from sessrotate.clients.codex.rows import CompletedItem, Event, EventMsg, ResponseItem
+from sessrotate.clients.codex.rows import CompletedItem, Event, EventMsg, ResponseItem, Row
 from sessrotate.clients.view import Text
-
-if TYPE_CHECKING:
-    from sessrotate.clients.codex.rows import Row
 
 _OF_THE_CLIENT: Final = (
     "# agents.md instructions",

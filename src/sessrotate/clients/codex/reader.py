@@ -6,16 +6,14 @@ is kept beside a session, and an agent's rollout is a session of its own, whose 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sessrotate.clients import opaque
 from sessrotate.clients.codex import copies, preview
 from sessrotate.clients.codex import live as codex_live
 from sessrotate.clients.codex import view as codex_view
 from sessrotate.clients.codex.rows import is_bare
-
-if TYPE_CHECKING:
-    from sessrotate.parsing.records import Record
+from sessrotate.parsing.records import Record
 
 agents: Final = opaque.agents
 conversation: Final = codex_live.conversation

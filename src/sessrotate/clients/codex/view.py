@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +17,11 @@ from msgspec import UNSET
 
 from sessrotate.clients.codex import items, prompts, rows
 from sessrotate.clients.common import text
+from sessrotate.clients.preview import Continues
 from sessrotate.clients.view import (
+    Block,
     Image,
+    Kind,
     Text,
     Thinking,
     Tokens,
@@ -29,10 +33,6 @@ from sessrotate.clients.view import (
 from sessrotate.parsing.literals import is_across
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from sessrotate.clients.preview import Continues
-    from sessrotate.clients.view import Block, Kind
     from sessrotate.parsing.records import Record
 
 

@@ -10,15 +10,13 @@ every start, resume and compression, and nothing tells compressions from the oth
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sessrotate.clients.common import has_row, iso_time, text
 from sessrotate.clients.gemini import folders, updates
 from sessrotate.parsing import json_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 NAME: Final = "gemini"
 

@@ -12,22 +12,19 @@ whatever else a file says that the other does not say anew, such as a summary.
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
+from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache, partial
 from hashlib import blake2b
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, BinaryIO, Final
 
 from sessrotate.parsing.json_stream import Cursor
 from sessrotate.parsing.records import records
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
-    from pathlib import Path
-    from typing import BinaryIO
 
 _PIECE: Final = 1 << 20
 

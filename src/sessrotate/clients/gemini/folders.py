@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain, islice
@@ -35,8 +36,6 @@ from sessrotate.clients.gemini.copied import is_begun, is_copied
 from sessrotate.system import user_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from sessrotate.clients.common import Unread
     from sessrotate.clients.preview import Sight
 

@@ -9,16 +9,13 @@ and 0.38.2. Later clients (0.61.0) read such a file and go on in a `.jsonl` of t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Reversible
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sessrotate.clients.gemini import client, folders
+from sessrotate.model import Boundary, Span
 from sessrotate.parsing.json_stream import Cursor
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Reversible
-
-    from sessrotate.model import Boundary, Span
 
 NAME: Final = client.NAME
 

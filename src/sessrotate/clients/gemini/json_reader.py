@@ -9,7 +9,8 @@ can be found in it. If `messages` is there twice, the last one counts, as in `JS
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -18,14 +19,10 @@ from sessrotate.clients.gemini import reader
 from sessrotate.clients.gemini.prompts import is_sent
 from sessrotate.clients.gemini.rows import id_at, row_of
 from sessrotate.clients.gemini.view import view as view_of
+from sessrotate.clients.protocol import Reading
+from sessrotate.clients.view import View
 from sessrotate.parsing.json_stream import Cursor, Value
 from sessrotate.parsing.records import LONGEST, Record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from sessrotate.clients.protocol import Reading
-    from sessrotate.clients.view import View
 
 agents: Final = opaque.agents  # their transcripts came with the other format
 folder: Final = reader.folder

@@ -7,20 +7,17 @@ takes back a message and everything after it, or all messages if none has that i
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from sessrotate.clients.common import in_order
 from sessrotate.clients.gemini.prompts import is_sent
 from sessrotate.clients.gemini.rows import NONE, identity, row_of
 from sessrotate.clients.gemini.updates import NAMED, UPDATED, messages_in, replaces
+from sessrotate.clients.protocol import Reading
 from sessrotate.errors import SessrotateError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from sessrotate.clients.protocol import Reading
-    from sessrotate.parsing.records import Record
+from sessrotate.parsing.records import Record
 
 _REWIND: Final = b'"$rewindTo"'
 

@@ -12,21 +12,19 @@ too: it was said.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import xxhash
 from msgspec.structs import replace
 
 from sessrotate.clients.common import text
-from sessrotate.clients.gemini.rows import NONE, id_at, row_of
+from sessrotate.clients.gemini.rows import NONE, Row, id_at, row_of
 from sessrotate.clients.gemini.updates import UPDATED, is_update, messages_in, replaces
+from sessrotate.parsing.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from sessrotate.clients.gemini.rows import Row
     from sessrotate.clients.gemini.updates import BytesOf
-    from sessrotate.parsing.records import Record
 
 _BETWEEN: Final = 64
 """Small updates that may stand between two lines of one message."""

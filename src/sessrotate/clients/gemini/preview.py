@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from sessrotate.clients.gemini.prompts import is_something, prompt
 from sessrotate.clients.gemini.rows import NONE, Row, row_of
 from sessrotate.clients.gemini.updates import NAMED, UPDATED
-from sessrotate.clients.preview import TITLE_LENGTH, Sight, Title
+from sessrotate.clients.preview import TITLE_LENGTH, Sight, Standing, Title
 from sessrotate.parsing.json_stream import arrays_at
 from sessrotate.parsing.records import records
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sessrotate.clients.preview import Standing
-
 
 _STRING: Final = rb'"((?:(?>[^"\\]|\\.))*+)'
 _TIME: Final = re.compile(

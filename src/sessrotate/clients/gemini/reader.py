@@ -6,9 +6,11 @@ read of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from sessrotate.clients import opaque
 from sessrotate.clients.gemini import folders, messages, preview
@@ -17,15 +19,9 @@ from sessrotate.clients.gemini import view as gemini_view
 from sessrotate.clients.gemini.prompts import prompt
 from sessrotate.clients.gemini.rows import NONE, identity, row_of
 from sessrotate.clients.gemini.updates import UPDATED, messages_in, replaces
-from sessrotate.clients.preview import EDGE, Agent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from sessrotate.clients.preview import Title
-    from sessrotate.clients.protocol import Reading
-    from sessrotate.parsing.records import Record
+from sessrotate.clients.preview import EDGE, Agent, Title
+from sessrotate.clients.protocol import Reading
+from sessrotate.parsing.records import Record
 
 conversation: Final = gemini_live.conversation
 records: Final = opaque.records

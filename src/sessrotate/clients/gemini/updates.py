@@ -8,18 +8,16 @@ what a resume does.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Reversible
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.common import iso_time
 from sessrotate.model import Boundary, Span
 from sessrotate.parsing import json_line
 from sessrotate.parsing.json_stream import arrays_at
+from sessrotate.parsing.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Reversible
-
-    from sessrotate.parsing.records import Record
-
     BytesOf = Callable[[Record], Iterable[bytes]]
 
 MARKER: Final = b'"messages"'

@@ -6,11 +6,13 @@ Rule: nothing that a row holds is an error. What has another shape than clients 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 from sessrotate.clients.common import text
 from sessrotate.clients.gemini.prompts import OF_CLIENT, SNAPSHOT
-from sessrotate.clients.gemini.rows import row_of
+from sessrotate.clients.gemini.rows import Row, Thought, row_of
+from sessrotate.clients.gemini.rows import Tokens as Cost
 from sessrotate.clients.gemini.updates import is_update
 from sessrotate.clients.view import (
     Block,
@@ -24,13 +26,7 @@ from sessrotate.clients.view import (
     Unknown,
     View,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sessrotate.clients.gemini.rows import Row, Thought
-    from sessrotate.clients.gemini.rows import Tokens as Cost
-    from sessrotate.parsing.records import Record
+from sessrotate.parsing.records import Record
 
 _KINDS: Final[dict[str, Kind]] = {
     "user": "user",

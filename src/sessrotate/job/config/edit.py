@@ -5,17 +5,15 @@ Rule: everything else stays as it is, comments too. A line of ours is known by i
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.errors import RefusedError, WrongUsageError, printable
 from sessrotate.job.config import keys, parse
+from sessrotate.job.config.keys import Key
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from tomlkit import TOMLDocument
-
-    from sessrotate.job.config.keys import Key
 
 MARK: Final = "# by `sessrotate setup`"
 """The end of a line that `setup` has written."""

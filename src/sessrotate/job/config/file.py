@@ -6,19 +6,16 @@ Rule: every error names the file. An existing file is never overwritten.
 from __future__ import annotations
 
 import stat
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from sessrotate import fs
 from sessrotate.errors import RefusedError, WrongUsageError, printable, storage
 from sessrotate.job.config import keys, parse
+from sessrotate.job.config.parse import Settings
 from sessrotate.system import ownership, user_folders
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from sessrotate.job.config.parse import Settings
 
 _LARGEST: Final = 64 * 1024
 """Bytes that a settings file may have; the commented one has less than 4,000."""

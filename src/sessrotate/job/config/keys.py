@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import json
 import textwrap
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hints
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, get_args, get_type_hints
 
 from msgspec import Meta, Struct
 
 from sessrotate import units
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Self
-
     Given = str | int | bool
     """As it is written in the file."""
 

@@ -9,19 +9,15 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Struct, ValidationError, convert
 from msgspec.structs import asdict, replace
 
 from sessrotate.errors import WrongUsageError, printable
-from sessrotate.job.config.keys import KEYS, TABLES, Age, Archive, Codex, Rotate, Trash
+from sessrotate.job.config.keys import KEYS, TABLES, Age, Archive, Codex, Key, Rotate, Trash, Value
 from sessrotate.retention.policy import Policy
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from sessrotate.job.config.keys import Key, Value
 
 
 class Settings(Struct, frozen=True):

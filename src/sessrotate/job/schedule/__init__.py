@@ -13,9 +13,10 @@ import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -24,13 +25,8 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import real
 from sessrotate.errors import RefusedError, StorageError, printable, storage
 from sessrotate.job.schedule import cron, launchd, systemd
-from sessrotate.job.schedule.work import MARK, NAME, TIMES, Work
+from sessrotate.job.schedule.work import MARK, NAME, TIMES, Every, Work
 from sessrotate.system import executable, ownership, user_folders
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from sessrotate.job.schedule.work import Every
 
 PLATFORM: Final = platforms.NAME
 

@@ -11,13 +11,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sessrotate.errors import RefusedError, printable
-from sessrotate.job.schedule.work import HOUR, MINUTE
-
-if TYPE_CHECKING:
-    from sessrotate.job.schedule.work import Every, Work
+from sessrotate.job.schedule.work import HOUR, MINUTE, Every, Work
 
 _FIELDS: Final = 5
 """Words of a line that say when."""

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -21,13 +22,8 @@ from sessrotate.clients.common import is_file, real
 from sessrotate.errors import printable
 from sessrotate.job import schedule
 from sessrotate.job.schedule import cron, launchd, systemd
-from sessrotate.job.schedule.work import MARK, NAME, PERIODS
+from sessrotate.job.schedule.work import MARK, NAME, PERIODS, Every
 from sessrotate.system import executable, user_folders
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sessrotate.job.schedule.work import Every
 
 _CALL: Final = re.compile(r"""(?:^|[\s/'"])sessrotate['"]?\s+run(?=$|[\s;&|>])""")
 """A command of a crontab that is our job."""

@@ -9,13 +9,10 @@ Rule: Python's plistlib writes the file, so that nothing needs quoting.
 from __future__ import annotations
 
 import plistlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from sessrotate.errors import RefusedError, printable
-from sessrotate.job.schedule.work import HOUR, MARK, MINUTE
-
-if TYPE_CHECKING:
-    from sessrotate.job.schedule.work import Every, Work
+from sessrotate.job.schedule.work import HOUR, MARK, MINUTE, Every, Work
 
 _WHEN: Final[dict[Every, dict[str, int]]] = {
     "hourly": {"Minute": MINUTE},

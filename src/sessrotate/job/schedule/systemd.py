@@ -15,13 +15,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sessrotate.errors import RefusedError, printable
-from sessrotate.job.schedule.work import MARK
-
-if TYPE_CHECKING:
-    from sessrotate.job.schedule.work import Every, Work
+from sessrotate.job.schedule.work import MARK, Every, Work
 
 _DELAY: Final[dict[Every, str]] = {"hourly": "10min", "daily": "1h", "weekly": "6h"}
 """How late a start can be: the machines of a site should not all start at once."""

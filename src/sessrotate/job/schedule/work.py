@@ -5,12 +5,10 @@ Rule: nothing here is quoted for a shell. Each system quotes for itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Mapping
+from typing import Final, Literal
 
 from msgspec import Struct
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Every = Literal["hourly", "daily", "weekly"]
 
