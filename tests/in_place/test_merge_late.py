@@ -565,7 +565,7 @@ def test_a_stranger_called_like_late_lines_is_named_and_left_alone(home: Home) -
     home.rotate()
     mine = command_line.write(home.archive / "late", b"mine")
     home.append(boundary(90) + row(91))
-    with pytest.raises(RefusedError, match=r"Nothing says what .*/late is, .* move the file away"):
+    with pytest.raises(RefusedError, match=r"No record explains .*/late; .* move the file away"):
         home.rotate()
     assert mine.read_bytes() == b"mine"
     mine.unlink()

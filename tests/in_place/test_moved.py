@@ -540,7 +540,7 @@ def test_a_damaged_note_of_a_session_that_was_put_away_makes_no_file_its_own(hom
     note = home.archive.with_name(live.stem) / "record.json"
     note.write_bytes(b"{")
     assert called("stitch", path).out.encode() == data
-    assert "Nobody knows in which project" in called("restore", live.stem).err
+    assert "No record says in which project" in called("restore", live.stem).err
     assert called("restore", live.stem, "--project", live.parent).code == 0
     assert (path.read_bytes(), live.read_bytes()) == (data, DATA)
 

@@ -121,7 +121,7 @@ def test_a_file_that_is_none_of_ours_is_not_replaced_by_late_lines(home: Home) -
         file.write(IN_FLIGHT)
     mine = command_line.write(home.archive / "late", row(9))
     ended = called("rotate", ID)
-    assert (ended.code, f"Nothing says what {mine} is" in ended.err) == (74, True)
+    assert (ended.code, f"No record explains {mine}" in ended.err) == (74, True)
     assert mine.read_bytes() == row(9)
     mine.unlink()
     home.rotate()
@@ -222,7 +222,7 @@ def test_of_a_file_that_waits_the_end_may_have_been_archived_since(
         home.age()
     lose(home, None)
     assert home.stitched() == DATA + MORE + row(90) + boundary(91) + row(92)
-    assert f"Nothing says what {path} is, and the session has all" in called("doctor").out
+    assert f"No record explains {path}, and the session has all" in called("doctor").out
     data = path.read_bytes()
     path.write_bytes(data[:-4] + b"9" + data[-3:])
     assert "may have lines that the session lacks" in named(path, rotate=77)
@@ -236,7 +236,9 @@ def test_whether_a_session_that_is_gone_has_what_waits_is_not_said(
     os.close(writer)
     lose(home, None)
     home.live.unlink()
-    assert f"Nothing says what {path} is: restore the session, then see." in called("doctor").out
+    assert (
+        f"No record explains {path}: restore the session, then look again." in called("doctor").out
+    )
     assert called("restore", ID).code == 0
     assert "may have lines that the session lacks" in named(path, rotate=77)
 
@@ -268,7 +270,7 @@ def test_a_file_that_waits_untold_is_named_unless_the_session_has_all_of_it(
         assert "may have lines that the session lacks" in named(path, rotate=77, restore=77)
         home.append(IN_FLIGHT)
     assert home.stitched() == DATA + MORE + IN_FLIGHT * is_late
-    assert f"Nothing says what {path} is, and the session has all" in called("doctor").out
+    assert f"No record explains {path}, and the session has all" in called("doctor").out
     home.rotate()
     held = path.read_bytes()
     path.write_bytes(b"!" + held[1:])

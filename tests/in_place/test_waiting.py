@@ -370,7 +370,7 @@ def test_what_comes_after_a_restoration_whose_record_is_lost_stays_in_the_replac
     for command in (["run"], ["restore", ID], ["rotate", ID]):
         ended = called(*command)
         assert ended.code == 74
-        assert f"Nothing says what {home.pack} is" in ended.err
+        assert f"No record explains {home.pack}" in ended.err
     os.write(writer, LATE)
     os.close(writer)
     assert home.pack.read_bytes().endswith(LATE)

@@ -307,7 +307,7 @@ def test_ids_that_name_no_session_lead_nowhere(home: Home, session: str) -> None
     before = homes.snapshot(home.config)
     ended = called("restore", "--last-run", "--yes")
     assert ended.code == 0
-    assert "is not there any more" in ended.out
+    assert "no longer exists" in ended.out
     assert not command_line.raw_controls(ended.out)
     assert homes.snapshot(home.config) == before
 

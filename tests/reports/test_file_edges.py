@@ -131,4 +131,4 @@ def test_a_pipe_is_told_and_not_waited_for(tmp_path: Path) -> None:
     found = file_edges.seen(str(tmp_path / "pipe"), told.__setitem__)
     assert found is not None
     assert not found.is_read
-    assert list(told.values()) == ["it is no regular file"]
+    assert list(told.values()) == ["it is not a regular file"]

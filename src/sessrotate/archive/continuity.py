@@ -261,7 +261,7 @@ def _headless_archive(found: FoundFiles) -> str | None:
     archive, session = printable(str(found.place.archive)), printable(found.place.session)
     return (
         f"{archive} has neither its {names.MANIFEST} nor a live file that goes on from it, so "
-        "nobody knows how many segments there were. Put one of the two back from a backup. "
+        "the number of segments is unknown. Put one of the two back from a backup. "
         f"Otherwise `sessrotate aside {archive}` puts it aside, where `sessrotate stitch "
         f"--allow-gaps` reads what is there of {session}."
     )

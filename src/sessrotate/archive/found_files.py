@@ -89,7 +89,7 @@ def problem_of_late(
 ) -> str | None:
     """Return why late lines cannot be had, None if they can or there are none."""
     if pending is not None and (found.late is None or found.late.size() != pending.mark.size):
-        return f"{printable(str(found.place.late))} is not what it was."
+        return f"{printable(str(found.place.late))} has changed since it was written."
     if rest.span.size and not is_pack_known:
         return f"{printable(str(found.place.pack))} is not the file that was replaced."
     if rest.span.size and found.pack is not None and has_other_name(found.place, found.pack):

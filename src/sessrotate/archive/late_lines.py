@@ -195,17 +195,17 @@ def unclaimed(place: Place, live: Source, trimmed: Iterable[Path]) -> str | None
 def left(path: Path, live: Path) -> str:
     """Say what to do about a file in an archive of which no record tells what came of it."""
     return (
-        f"Nothing says what {printable(str(path))} is, and it may have lines that the session "
-        f"lacks. When no client runs that, append to {printable(str(live))} what neither it nor "
-        "the archive has, then move the file away."
+        f"No record explains {printable(str(path))}; it may hold lines the session lacks. Close the "
+        f"client, append to {printable(str(live))} what neither it nor the archive has, then move "
+        "the file away."
     )
 
 
 def held(path: Path) -> str:
     """Say what to do about one of which the session has all."""
     return (
-        f"Nothing says what {printable(str(path))} is, and the session has all that is in it: when "
-        "no client runs that, move the file away."
+        f"No record explains {printable(str(path))}, and the session has all that is in it. Close "
+        "the client, then move the file away."
     )
 
 
@@ -293,9 +293,9 @@ def kept(found: State) -> Iterator[memoryview]:
         return
     name = printable(str(found.place.late))
     if found.late is None or found.late.size() != pending.mark.size:
-        raise DamagedError(f"{name} is not what it was.")
+        raise DamagedError(f"{name} has changed since it was written.")
     copied = Counted(found.late.pieces(Span(0, pending.mark.size)))
     for piece in copied:
         yield memoryview(piece)
     if copied.mark != pending.mark:
-        raise DamagedError(f"{name} is not what it was.")
+        raise DamagedError(f"{name} has changed since it was written.")

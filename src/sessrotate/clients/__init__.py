@@ -133,7 +133,7 @@ def client_of(source: Source) -> Client:
     found = recognised(source)
     if found is None:
         name = printable(str(source.path))
-        raise NotASessionError(f"{name} is no session of a client that sessrotate knows.")
+        raise NotASessionError(f"{name} is not a session file of any supported client.")
     return found
 
 

@@ -28,7 +28,7 @@ NAME: Final = "unknown"
 
 MARKER: Final = b""
 
-NOT_IN_PLACE: Final[str | None] = "Nobody knows what its client needs of its file."
+NOT_IN_PLACE: Final[str | None] = "What its client needs of its file is unknown."
 
 
 def recognise(_head: bytes, *, is_whole: bool) -> bool:  # noqa: ARG001 - the protocol's

@@ -230,7 +230,7 @@ def rewound_problem(where: Place) -> str | None:
         if planned.live.refusals:
             helps = f"{planned.live.refusals[0]} `sessrotate restore {name}` gives the whole file."
         return (
-            "Somebody went back, in a client that ran, to a message from before the rotation, and "
-            f"a resume {what}: {helps}"
+            "Someone rewound, in a running client, to a message from before the rotation, and a "
+            f"resume {what}: {helps}"
         )
     return None

@@ -113,7 +113,7 @@ def _made(found: State, pruned: Collection[str]) -> Manifest:
     """
     place, header = found.place, found.header
     if header is None:
-        raise DamagedError("Without the header of a live file nobody knows how many there were.")
+        raise DamagedError("Without a live file's header the number of segments is unknown.")
     first = names.segment_file(place.session, "numbered", 0)
     folder = header_chain.Folder(place.archive, found.listing.union(pruned))
     segments = header_chain.from_headers(folder, first, header)

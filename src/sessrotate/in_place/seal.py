@@ -294,7 +294,7 @@ def _seal(
     for batch in sealed_copies.batches(pending, fs.free_bytes(folder)):
         spans = [begun.in_pack(entry.segment.span) for entry in batch]
         if found.pack is None or found.pack.size() < spans[0].end:
-            raise DamagedError(f"{printable(str(place.pack))} is not what it was.")
+            raise DamagedError(f"{printable(str(place.pack))} has changed since it was written.")
         sealed_copies.copy(sealing, batch)
         may_shorten = may_shorten and _has_one_name(found)  # copying takes a while
         if may_shorten:

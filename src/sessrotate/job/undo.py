@@ -83,7 +83,7 @@ def _undo(run: Run, where: Place | None, lines: Sequence[Change]) -> Undo | Outc
     if len(own) > len(done):
         return _left(where, "undone already")
     if where is None:
-        return _left(None, f"{printable(noted.session)} is not there any more")
+        return _left(None, f"{printable(noted.session)} no longer exists")
     try:
         return _judged(where, done, lines, noted)
     except SessrotateError as error:

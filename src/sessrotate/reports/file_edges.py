@@ -88,7 +88,7 @@ def of(path: str | os.PathLike[str]) -> Edges:
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         head = tail = os.read(fd, min(EDGE, status.st_size))
         if status.st_size > EDGE:
             os.lseek(fd, status.st_size - EDGE, os.SEEK_SET)  # Windows has no pread

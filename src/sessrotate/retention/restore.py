@@ -137,11 +137,11 @@ def _nowhere(found: State) -> str:
     where = found.place
     folder, session = printable(str(where.live.parent)), printable(where.session)
     told = "FOLDER" if (own := _ran_in(found)) is None else printable(shlex.quote(own))
-    gone = f"{folder}, where {session} was, is not there any more."
-    gone = gone if where.project else f"Nobody knows in which project {session} was."
+    gone = f"{folder}, which held {session}, no longer exists."
+    gone = gone if where.project else f"No record says in which project {session} was."
     return (
         f"{gone} `sessrotate restore {session} --project {told}` puts it where a client that runs "
-        "in that folder looks for it; if the project was moved, name its folder of now."
+        "in that folder looks for it; if the project was moved, name its present folder."
     )
 
 

@@ -171,4 +171,4 @@ def _leftovers(
     known = {part.name for part in parts}
     for file in sorted(listing - known):
         if file.endswith(names.SUFFIXES) and listed.session in names.possible_sessions(file):
-            yield Problem("leftover", f"{printable(file)} is no part of the set.")
+            yield Problem("leftover", f"{printable(file)} is not part of the set.")

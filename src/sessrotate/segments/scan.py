@@ -64,7 +64,7 @@ def scan(
             boundaries.append(found)
             if len(boundaries) > MAX_BOUNDARIES:
                 raise NotASessionError(
-                    f"More than {MAX_BOUNDARIES:,} compactions: this is no client's session."
+                    f"More than {MAX_BOUNDARIES:,} compactions: this is not a client's session."
                 )
         else:
             opaque += found

@@ -69,7 +69,7 @@ def _checked(fd: int, owner: int) -> int:
     status = os.fstat(fd)
     problem = None
     if not stat.S_ISREG(status.st_mode):
-        problem = "it is no regular file"
+        problem = "it is not a regular file"
     elif status.st_uid != owner and not platforms.is_ours(status.st_uid):
         problem = "it belongs to another user"
     if problem is not None:
@@ -87,7 +87,7 @@ def _compared(folder: Path, parts: list[str]) -> int:
         if stat.S_ISLNK(before.st_mode):
             raise DamagedError(LINK)
     if not stat.S_ISREG(before.st_mode):
-        raise DamagedError("it is no regular file")
+        raise DamagedError("it is not a regular file")
     fd = _checked(os.open(path, _LAST), folder.stat().st_uid)
     if not os.path.samestat(before, os.fstat(fd)):
         os.close(fd)

@@ -206,7 +206,7 @@ def cleanup(found: Settings) -> Cleanup:
     if found.broken is not None:
         return Cleanup(default, f"{found.broken} cannot be understood")
     if not (_is_number(count) and 0 <= count < _ENDLESS):
-        return Cleanup(default, f"{_PERIOD} is no number of days", origin=origin)
+        return Cleanup(default, f"{_PERIOD} is not a number of days", origin=origin)
     if count == 0 and _last_version() < _REJECTS_0:
         why = f"{_PERIOD} is 0: versions before 2.1.112 write no session then"
         return Cleanup(0.0, why, origin=origin)
