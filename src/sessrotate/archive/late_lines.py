@@ -195,8 +195,8 @@ def unclaimed(place: Place, live: Source, trimmed: Iterable[Path]) -> str | None
 def left(path: Path, live: Path) -> str:
     """Say what to do about a file in an archive of which no record tells what came of it."""
     return (
-        f"No record explains {printable(str(path))}; it may hold lines the session lacks. Close the "
-        f"client, append to {printable(str(live))} what neither it nor the archive has, then move "
+        f"No record explains {printable(str(path))}; it may hold lines the session lacks. Close "
+        f"the client, append to {printable(str(live))} what neither it nor the archive has, then move "
         "the file away."
     )
 
