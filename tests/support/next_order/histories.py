@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from support.next_order.judge import JudgedWorld, judged
 from support.next_order.parts import Record
-from support.next_order.rules import MANIFEST, RECORD, Rule, Tool
+from support.next_order.reading import MANIFEST, RECORD
+from support.next_order.rules import Rule
+from support.next_order.tool import Tool
 from support.next_order.world import BusyError, Event, KilledError, RefusedError
 
 if TYPE_CHECKING:

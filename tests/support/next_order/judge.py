@@ -14,7 +14,7 @@ from support.next_order.world import RefusedError, World
 
 if TYPE_CHECKING:
     from support.next_order.parts import Content
-    from support.next_order.rules import Tool
+    from support.next_order.tool import Tool
 
 LONG = 3
 """From so many events on, some of what `promises.md` excludes comes together."""
