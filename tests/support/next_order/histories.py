@@ -232,6 +232,7 @@ def key(world: JudgedWorld) -> Any:
         world.numbered,
         min(world.events, 3),
         world.unclear,
+        world.plain,
         world.short_came,
     )
     sets = [world.required, world.pruned, world.glued, world.ever, world.freed, world.revived]

@@ -38,6 +38,8 @@ def judged(world: JudgedWorld, *, calm: bool) -> None:
         history = world.tool.history()
     except RefusedError:
         refused = True
+        if world.plain:
+            world.complaints.add("a reader is refused")
     lines = [entry for entry in history if isinstance(entry, str)]
     if len(lines) != len(history):
         world.complaints.add("a header within the history")

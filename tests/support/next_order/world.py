@@ -134,6 +134,8 @@ class World(Disk):
         """Which lines came back only because a program put an older copy back."""
         self.saved: set[str] = set()
         """What the last program that saved the live file brought."""
+        self.plain = True
+        """Whether others have only appended so far: then no reader may ever be refused."""
         self.short_came = False
         """Whether a program saved a file with a header: what that counts may be freed by then."""
         self.unclear = False
@@ -336,6 +338,7 @@ class World(Disk):
         instead = ["a2x"] if event is Event.EDIT else []
         at = content.index(row)
         self.write(inode, (*content[:at], *instead, *content[at + 1 :]))
+        self.plain = False
         self.require_no_more({row})
         self.required.update(instead)
 
@@ -367,6 +370,7 @@ class World(Disk):
         own, if not all.
         """
         before = self.names[LIVE]
+        self.plain = False
         if keep:
             path = f"kept/{len(self.paths('kept/'))}"
             self.name(path, before)
@@ -440,6 +444,7 @@ class World(Disk):
 
     def clean_up(self, _: Event) -> None:
         """The client deletes the live file."""
+        self.plain = False
         self.require_no_more(lines_of(self.read(LIVE)) | self._late())
         self.name(LIVE, None)
         self.tail = set()
@@ -459,6 +464,7 @@ class World(Disk):
 
     def lose(self, path: str) -> None:
         """Let somebody delete the record or the manifest."""
+        self.plain = False
         self.names.pop(path, None)
         self.durable.pop(path, None)
         self.pending = [one for one in self.pending if one[0] != path]
