@@ -24,11 +24,12 @@ CAUGHT: Final = {
     Rule.LISTED_IS_READ_BACK: Job("rpe", "S"),
     Rule.SYNC_SEGMENT: Job("r", cuts=1),
     Rule.KEPT_GOES_WHEN_READ: Job("rcr", "TV"),
-    Rule.SYNC_LIVE_FOLDER: Job("r", "R", cuts=1),
     Rule.SYNC_SMALL_FOLDER: Job("rcr", cuts=1),
     Rule.COMPARED_BEFORE: Job("r", "D"),
     Rule.LEASE: Job("r", "OC"),
     Rule.CATCH_UP: Job("r", "A"),
+    Rule.SYNC_OLD: Job("r", "A", cuts=1),
+    Rule.SYNC_BEFORE_A_BATCH: Job("r", "A", cuts=1),
     Rule.SYNC_DRAFT: Job("r", cuts=1),
     Rule.EDGE: Job("r", "D", leases=False),
     Rule.CAME_OUT: Job("r", "R"),
@@ -48,6 +49,7 @@ CAUGHT: Final = {
     Rule.RECORD_FIRST: Job("r", "RO", kills=1),
     Rule.LOST_RECORD_ASIDE: Job("rlr", "O"),
     Rule.NEVER_COUNTED_ASIDE: Job("r", "s", kills=1),
+    Rule.SYNC_LIVE_FIRST: Job("rcrmr", "S", cuts=1),
     Rule.READER_COMPARES: Job("r", "s"),
     Rule.ONLY_COUNTED_PRUNED: Job("rRpe", "q"),
     Rule.PRUNE_IS_SETTLED: Job("rpRr", kills=1),
@@ -56,7 +58,9 @@ CAUGHT: Final = {
 
 DEAR: Final = frozenset(
     {
-        Rule.SYNC_LIVE_FOLDER,
+        Rule.SYNC_OLD,
+        Rule.SYNC_BEFORE_A_BATCH,
+        Rule.SYNC_LIVE_FIRST,
         Rule.NEWER_SAVE_STAYS,
         Rule.REPLACED_IS_FINISHED,
         Rule.SYNC_APPENDED,
@@ -75,13 +79,12 @@ EASING: Final = {
 """Without these nothing is lost, but more is put aside or refused: a person has to see to it."""
 
 NOT_CAUGHT: Final = {
+    Rule.SYNC_LIVE_FOLDER: "the plan began with it, and a file that came later is noticed",
     Rule.SYNC_SEGMENTS_FOLDER: "the manifest is in that folder, and its own sync does it",
     Rule.WHOLE_LINES: "others would write behind a torn line without us, too",
-    Rule.SYNC_OLD: "the new file has it, and is synced",
     Rule.SYNC_BOTH_FOLDERS: "whatever comes next begins with that, and the old file is whole",
     Rule.LATE_AT_ONCE: "they come over a moment later, when the old file is let go",
     Rule.LATE_ARE_WHOLE: "others would write behind a torn line without us, too",
-    Rule.SYNC_BEFORE_A_BATCH: "what a power loss takes there nobody had synced",
     Rule.NO_UUID_TWICE: "the place of a batch is found without it",
     Rule.GONE_GOES_ASIDE: "its client took the live file away itself",
 }

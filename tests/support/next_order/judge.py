@@ -54,11 +54,17 @@ def judged(world: JudgedWorld, *, calm: bool) -> None:
     if live is None and world.tail:
         world.complaints.add("no live file")
     if calm:
+        _look_at_what_is_left(world, refused=refused)
         _look_at_torn_lines(world, lines)
-        if refused:
-            _look_at_refusal(world)
-        if live is not None and not refused and world.paths("new/", "old/"):
-            world.complaints.add("a file is left over")
+
+
+def _look_at_what_is_left(world: JudgedWorld, *, refused: bool) -> None:
+    if world.plain and world.paths("aside/"):
+        world.complaints.add("something was put aside for nothing")
+    if refused:
+        _look_at_refusal(world)
+    elif LIVE in world.names and world.paths("new/", "old/"):
+        world.complaints.add("a file is left over")
 
 
 def _look_for_doubles(world: JudgedWorld, lines: list[str]) -> None:

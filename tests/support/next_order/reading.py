@@ -109,7 +109,8 @@ class Reader:
         while self.verifies(len(listed)):
             header: SegmentHeader = world.read(f"seg/{len(listed)}")[0]
             listed.append(Segment(header.lines, header.following, len(listed) < counted))
-        if len(listed) < counted:
+        beyond = [path for path in world.paths("seg/") if int(path[4:]) >= len(listed)]
+        if len(listed) < counted or beyond:
             raise RefusedError
         return tuple(listed)
 

@@ -2,8 +2,8 @@
 
 This is *not* what sessrotate does (that is `docs/internals/protocol.md`): issue 54 is to bring it.
 
-1. **Begin.** Lock, recover, plan. The lease is asked for and let go: busy is 75 before anything
-   is written.
+1. **Begin.** Lock, recover, plan. The first run writes an empty manifest and an empty record. The
+   lease is asked for and let go: busy is 75 before anything else is written.
 2. **Segments** are written from the live file (before it, from what a trim kept), synced, read
    back, the folder too; then the manifest lists them, *not counted*. A listed one is kept only if
    its file reads back equal and is no tombstone. What a trim kept goes once the history has all
@@ -33,13 +33,12 @@ This is *not* what sessrotate does (that is `docs/internals/protocol.md`): issue
 9. **The live file counts *k* of *n*.** It holds *k* to *n-1* itself: these are spare until their
    grace time is over. It begins at *j* > *k* and holds *j* to *n-1*: it gets header *j* by the
    same exchange. Else some lack: uncounted ones go to `aside` and all goes on; counted ones are
-   74 with the way out, for readers too.
+   74 with the way out, for readers too. The live folder is synced before any go for that.
 10. **A restoration** takes the mark from what it brings back before its exchange; what is freed
     for good stays behind the header.
 11. **Prune** takes only counted segments below *k*. It, and what frees spare ones: manifest, then
     files; recovery settles that. Segments that no manifest lists go, unless the live file counts
-    them. A lost manifest follows from the segments' headers if they have all that the live file
-    counts; else 74.
+    them. A lost manifest follows from the segments' headers if none lacks; else 74.
 12. **The live file is gone:** `old/N` goes to `aside`, named; `restore` brings back archive and
     that.
 13. No file is shortened, no last name removed, while a client may have it open. Each step is on
@@ -99,6 +98,7 @@ class Rule(StrEnum):
     NEVER_COUNTED_ASIDE = "9: segments that lack and were never counted go aside"
     COUNTED_REFUSED = "9: segments that lack and were counted are refused"
     TAIL_GETS_HEADER = "9: the tail without its header gets it back"
+    SYNC_LIVE_FIRST = "9: the live folder is synced before segments go because of what is there"
     READER_COMPARES = "9: a reader compares what it leaves out"
     MARK_TAKEN_FIRST = "10: a restoration takes the mark before its exchange"
     ONLY_COUNTED_PRUNED = "11: prune takes only what the live file counts"

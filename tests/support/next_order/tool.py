@@ -35,6 +35,7 @@ class Tool(Exchanger):
         if self.keeps(Rule.BUSY_FIRST):
             self.ask_for_a_lease()
         source, live, manifest = world.names[LIVE], world.read(LIVE), self.manifest()
+        self.sync_live()
         fit = self.fit(live, manifest)
         if fit.kind is Kind.LACKING:
             raise RefusedError
@@ -72,6 +73,11 @@ class Tool(Exchanger):
                 self.put_aside(f"seg/{index}")
         self.put(MANIFEST, manifest[:at])
         return manifest[:at]
+
+    def sync_live(self) -> None:
+        """Have on the disk which file the live one is, before segments go because of that."""
+        if self.keeps(Rule.SYNC_LIVE_FIRST):
+            self.world.sync_folder(CLIENTS)
 
     def write_segments(
         self, history: Content, bounds: list[int], manifest: Manifest, counted: int
@@ -181,7 +187,7 @@ class Tool(Exchanger):
         world = self.world
         world.sync_folder(CLIENTS)
         world.sync_folder(OURS)
-        if MANIFEST not in world.names and self.rebuilt():
+        if MANIFEST not in world.names:
             self.put(MANIFEST, self.rebuilt())
         if RECORD not in world.names:
             self.begin_a_record()
@@ -252,6 +258,7 @@ class Tool(Exchanger):
         live, manifest = world.read(LIVE), self.manifest()
         if not live or self.fit(live, manifest).kind is not Kind.SPARE:
             return
+        self.sync_live()
         self.put(MANIFEST, manifest[: count_of(live)])
         self.unlisted_segments_go()
 

@@ -199,7 +199,8 @@ class World(Disk):
         """Remember which lines are safe from a power loss from now on."""
         if self.power:
             for path, inode in self.durable.items():
-                self.ever |= self._matter(path, self.synced[inode]) & self.required
+                safe = self._matter(path, self.synced[inode]) & self.required
+                self.ever |= safe if path == LIVE else safe - self.revived
 
     def _matter(self, path: str, content: Content) -> set[str]:
         """Return the lines of a file that count: not what only a draft of ours has."""
