@@ -236,9 +236,7 @@ def test_whether_a_session_that_is_gone_has_what_waits_is_not_said(
     os.close(writer)
     lose(home, None)
     home.live.unlink()
-    assert (
-        f"No record explains {path}: restore the session, then look again." in called("doctor").out
-    )
+    assert f"No record explains {path}: restore the session, then see." in called("doctor").out
     assert called("restore", ID).code == 0
     assert "may have lines that the session lacks" in named(path, rotate=77)
 

@@ -305,11 +305,7 @@ def _contradictions(claim: _Claim, parts: list[SegmentFile]) -> Iterator[Problem
         if damage is not None:
             yield Problem("changed", f"{describe(part)} is damaged: {damage}.", part.index)
         elif head is None:
-            yield Problem(
-                "header",
-                f"{describe(part)} does not begin with a header of sessrotate.",
-                part.index,
-            )
+            yield Problem("header", f"{describe(part)} has no header of sessrotate.", part.index)
         else:
             for reason in _wrong(claim, client, head, part):
                 yield Problem("header", f"{describe(part)}: {reason}.", part.index)

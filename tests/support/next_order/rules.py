@@ -1,6 +1,6 @@
 """The next order of writes: archive first, then one exchange of names. Its rules.
 
-This is *not* what sessrotate does (that is `docs/internals/protocol.md`): issue 54 is to bring it.
+This is *not* what sessrotate does now: that is `docs/internals/protocol.md`.
 
 1. **Begin.** Lock, recover, plan. The first run writes an empty manifest and an empty record. The
    lease is asked for and let go: busy is 75 before anything else is written.
