@@ -57,7 +57,7 @@ def test_alone_it_says_what_is_there_what_to_gain_and_how_and_changes_nothing(ho
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
     assert re.fullmatch(r"On disk    Claude Code 4\.\d MiB \(1 session\)", lines[0])
-    assert re.fullmatch(r"To gain    about 2\.\d MiB from 1 session, nothing is lost", lines[1])
+    assert re.fullmatch(r"To gain    about 3\.\d MiB from 1 session, nothing is lost", lines[1])
     assert lines[2].split() == ["Command", "sessrotate", "tidy"]
     assert "setup" in lines[3]
     assert "so far" in lines[4]
@@ -318,7 +318,7 @@ def test_settings_that_are_wrong_are_named_and_the_rest_is_said(
     ended = called()
     assert (ended.code, ended.err) == (0, "")
     assert f"Problem    {user_folders.config_file()}: Unknown setting" in ended.out
-    assert re.search(r"^To gain    about 2", ended.out, re.MULTILINE)
+    assert re.search(r"^To gain    about 3", ended.out, re.MULTILINE)
     assert home.live.exists()
 
 

@@ -65,20 +65,3 @@ def test_a_hole_in_the_file_is_no_gain(tmp_path: Path, monkeypatch: pytest.Monke
     assert more > 2 * MIB
     assert re.search(r"On disk, that would take about [23]\.\d MiB more", would)
     assert re.search(r"On disk, that takes [23]\.\d MiB more", done)
-
-
-def test_what_is_archived_tells_how_small_the_next_part_becomes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = command_line.session(boundaries=20, padding=200_000)
-    half = whole.index(b"\n", len(whole) // 2) + 1
-    home = homes.home(tmp_path, monkeypatch, whole[:half])
-    called("rotate", command_line.ID)
-    with home.live.open("ab") as live:
-        live.write(whole[half:])
-    before = homes.on_disk(home.config)
-    would = called("rotate", "--dry-run", "--json", command_line.ID).document()["disk"]
-    called("rotate", command_line.ID)
-    gained = before - homes.on_disk(home.config)
-    assert gained > 5 * MIB
-    assert abs(would["bytes_gained"] - gained) <= gained / 20  # the usual figure is a fourth off

@@ -7,36 +7,30 @@ moved from one to the other is no gain; that the archive is compressed is.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from sessrotate import fs, names
 from sessrotate.archive import place
-from sessrotate.archive.place import Place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.in_place.room import NOTHING, Need
-from sessrotate.model import SealedSegment, Span
+from sessrotate.model import Span
 from sessrotate.system import disk_use
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
     from sessrotate.in_place.put_together import Kept
     from sessrotate.in_place.rotate import RotationPlan
+    from sessrotate.system.source import Source
 
 WORTH: Final = 1024 * 1024
 """Bytes of the disk that a rotation gains at least to be worth it, where nobody named a session."""
-
-USUAL: Final = 0.25
-"""Which part of its bytes history takes compressed: as sessions with real content do, pictures
-among it (docs/internals/performance.md).
-"""
-
-_NEWEST: Final = 16
-"""Segments that tell how small the next ones become."""
 
 BLOCK: Final = 4096
 """Bytes by which usual file systems allocate; of a file, half of the last one is empty."""
@@ -92,31 +86,29 @@ def measured_all() -> int:
     return disk_use.of(claude.projects_folder(), place.root())
 
 
-def expected(planned: RotationPlan, found: State) -> int:
-    """Return about how many bytes a rotation of the session `found` will gain the disk.
+def expected(planned: RotationPlan, source: Source | None) -> int:
+    """Return about how many bytes a rotation of the live file `source` will gain the disk.
 
-    Nothing is gained where there is nothing to do.
+    Reads samples of what goes to the archive. Nothing is gained where there is nothing to do.
     """
-    if planned.live is None or found.live is None:
+    if planned.live is None or source is None:
         return 0
-    spans = [segment.span for segment in planned.to_seal]
+    spans = [planned.in_live(segment.span) for segment in planned.to_seal]
     new = (
         0 if planned.archived or planned.taken else 2 * BLOCK
     )  # the archive's folder and its manifest
     # What the client left out as a hole is written out.
-    live = disk_use.allocated(os.fstat(found.live.fd)) - blocks(planned.bytes_after)
-    return live - _stored(_share(found.place, planned.archived), spans) - new
+    live = disk_use.allocated(os.fstat(source.fd)) - blocks(planned.bytes_after)
+    return live - _stored(source, spans) - new
 
 
-def needed(planned: RotationPlan, found: State) -> Need:
+def needed(planned: RotationPlan, source: Source) -> Need:
     """Return about what has to be free for a rotation, at once.
 
     First for the new live file. That costs nothing any more once the old one has lost its copy of
     the tail; then for one segment after the other, compressed, of which each frees its part.
     """
     what = "the new live file, or the next segment compressed"
-    if found.live is None:
-        return Need(planned.bytes_after, "the new live file")
     spans = [planned.in_live(segment.span) for segment in planned.to_seal]
     root = place.root()
     beside = _beside(planned, root)
@@ -124,10 +116,9 @@ def needed(planned: RotationPlan, found: State) -> Need:
     free = fs.free_bytes(root)
     most = max((span.size for span in spans), default=0) + BLOCK * len(spans)
     if not spans or free is None or free >= least + most:
-        return Need(least, what)
-    tail = blocks(found.live.size()) - blocks(spans[-1].end)
-    sealing = _sealing(_share(found.place, planned.archived), spans)
-    return Need(max(least, least - tail + sealing), what)
+        return Need(least, what)  # without a sample
+    tail = blocks(os.fstat(source.fd).st_size) - blocks(spans[-1].end)
+    return Need(max(least, least - tail + _sealing(source, spans)), what)
 
 
 def _beside(planned: RotationPlan, root: Path) -> int:
@@ -155,19 +146,22 @@ def peak(steps: Iterable[tuple[int, int]]) -> int:
     return most
 
 
-def _sealing(share: float, spans: Sequence[Span]) -> int:
+def _sealing(source: Source, spans: Sequence[Span]) -> int:
     """Return about how many bytes have to be free to seal these parts of a file, the last first."""
-    return peak(
-        (blocks(round(share * span.size)), blocks(span.end) - blocks(span.start))
-        for span in reversed(spans)
-    )
+    if sum(span.size for span in spans) <= _MOST:  # a share of all may be off by some blocks
+        return peak(
+            (blocks(_made(source, span)), blocks(span.end) - blocks(span.start))
+            for span in reversed(spans)
+        )
+    share = _stored(source, spans) / max(1, sum(span.size for span in spans))
+    return peak((round(share * span.size), span.size) for span in reversed(spans))
 
 
 def of_finishing(found: State) -> Forecast:
     """Return about what the disk gains when an interrupted rotation is finished.
 
     What it replaced goes, and what of that is not sealed yet takes its place in the archive, one
-    segment after the other. Where nothing was replaced, what was made for it goes;
+    segment after the other. Reads samples. Where nothing was replaced, what was made for it goes;
     by a restoration, nothing is gained.
     """
     begun, pack = found.intent, found.pack
@@ -184,10 +178,9 @@ def of_finishing(found: State) -> Forecast:
     ]
     if not spans:
         return Forecast(gained=disk_use.of(found.place.pack), need=rest)
-    share = _share(found.place, begun.manifest.segments[: begun.first])
     return Forecast(
-        gained=disk_use.of(found.place.pack) - _stored(share, spans),
-        need=Need(_sealing(share, spans) + ASIDE, "the next segment, compressed"),
+        gained=disk_use.of(found.place.pack) - _stored(pack, spans),
+        need=Need(_sealing(pack, spans) + ASIDE, "the next segment, compressed"),
     )
 
 
@@ -204,31 +197,69 @@ def _of_leftovers(found: State) -> int:
 def of_kept(kept: Kept) -> int:
     """Return about how many bytes the disk gains by a rotation, of what a client kept.
 
-    Each of its files has most of the one before once more.
+    Each of its files has most of the one before once more. Reads samples.
     """
     files = sum(disk_use.allocated(os.fstat(source.fd)) for source, _ in kept.parts)
-    return files - sum(_stored(USUAL, [span]) for _, span in kept.parts)
+    return files - sum(_stored(source, [span]) for source, span in kept.parts)
 
 
-def _stored(share: float, spans: Sequence[Span]) -> int:
+def _stored(source: Source, spans: Sequence[Span]) -> int:
     """Return about how many bytes of the disk these parts of a file take as segments."""
-    stored = round(share * sum(span.size for span in spans))
+    stored = estimated(source, spans)
     return max(stored + len(spans) * BLOCK // 2, len(spans) * BLOCK) + len(spans) * _LISTED
-
-
-def _share(where: Place, archived: Sequence[SealedSegment]) -> float:
-    """Return about which part of its bytes history takes once it is a segment.
-
-    The newest segments of this archive tell, and the usual figure where it has less than 1 MiB.
-    """
-    newest = [each for each in archived if each.pruned is None][-_NEWEST:]
-    size = sum(each.segment.span.size for each in newest)
-    if size < WORTH:
-        return USUAL
-    sealed = (names.sealed_file(where.session, each.segment.index) for each in newest)
-    return disk_use.of(*(where.archive / name for name in sealed)) / size
 
 
 def blocks(size: int) -> int:
     """Return how many bytes of the disk a file of `size` bytes takes."""
     return -(-size // BLOCK) * BLOCK
+
+
+# ── how small parts of a session become, told from samples ──────────────────────────────────────
+
+_MOST: Final = 32 * 1024 * 1024
+"""Bytes that are read and compressed at most, about, however large the parts are."""
+
+_PIECE: Final = 8 * 1024 * 1024
+
+_LITTLE: Final = 1024 * 1024
+"""Bytes below which the figure may be rough: nobody decides anything by it."""
+
+_SAMPLE: Final = 32 * 1024
+
+
+def estimated(source: Source, spans: Sequence[Span]) -> int:
+    """Return about how many bytes these parts of `source` have compressed, each by itself.
+
+    Samples are whole parts, or long pieces of them, because pictures and files stand twice not far
+    from each other: short samples would not show that.
+    """
+    total = sum(span.size for span in spans)
+    if total < _LITTLE:
+        pieces = [Span(span.start, min(span.end, span.start + _SAMPLE)) for span in spans[-1:]]
+    elif total <= _MOST:
+        pieces = [*spans]
+    else:
+        pieces = _spread(spans, total)
+    taken = sum(piece.size for piece in pieces)
+    return round(total * sum(_made(source, piece) for piece in pieces) / taken) if taken else 0
+
+
+def _spread(spans: Sequence[Span], total: int) -> list[Span]:
+    """Return pieces of `_MOST` bytes together, spread evenly over all parts."""
+    chosen, taken, passed = list[Span](), 0, 0
+    for span in spans:
+        for start in range(span.start, span.end, _PIECE):
+            piece = Span(start, min(span.end, start + _PIECE))
+            passed += piece.size
+            if (passed - piece.size / 2) * _MOST >= taken * total:
+                chosen.append(piece)
+                taken += piece.size
+    return chosen
+
+
+def _made(source: Source, span: Span) -> int:
+    from sessrotate.system import zstd  # noqa: PLC0415 - wanted only here
+
+    frame = zstd.compressor(span.size)
+    made = sum(len(frame.compress(data)) for data in source.pieces(span))
+    return made + len(frame.flush())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -131,8 +130,8 @@ def plan_session(
         if found.live is None or (planned.live is None and not together):
             return Rotated(planned, recovery)
         before = gain.measured(where) - gain.put_aside(planned, where)
-        after = before - gained - gain.expected(planned, found)
-        need = gain.needed(planned, found)
+        after = before - gained - gain.expected(planned, found.live)
+        need = gain.needed(planned, found.live)
         need = replace(need, size=together + need.size)
         need = max(need, finishing.need, key=lambda each: each.size)
     disk = DiskUse(before, after, is_estimated=True)
@@ -189,13 +188,13 @@ def rotate_session(
             before -= gain.put_aside(planned, where)
             try:
                 rotate.check(planned, where, wait, live=live)
+                # Without a limit, no samples are read.
                 wanted = 0 if together else least
-                if _is_too_little(planned, gain.expected(planned, found), wanted):
+                if wanted and _is_too_little(planned, gain.expected(planned, found.live), wanted):
                     return Rotated(planned, recovered, gains_too_little=True)
-                need = partial(gain.needed, planned, found)
                 with (
                     _aside(where, planned),
-                    room.told("rotate the session", where.archive, need),
+                    room.told("rotate the session", where.archive, lambda: _needed(planned, found)),
                     progress("Checking", planned.end) as checking,
                 ):
                     seconds = rotate.execute(planned, found, wait, checking, live=live)
@@ -270,6 +269,13 @@ def finish_interrupted(places: Iterable[Place], wait: float, progress: Progress)
                 is_left = bool(recover.plan(found).sentence)
             if is_left:
                 recover_session(where, wait, progress)
+
+
+def _needed(planned: RotationPlan, found: State) -> Need:
+    """Return about what has to be free for a rotation."""
+    if found.live is None:
+        return Need(planned.bytes_after, "the new live file")
+    return gain.needed(planned, found.live)
 
 
 def _check_wanted(where: Place, *, by_itself: bool) -> None:

@@ -32,7 +32,7 @@ def planned(
     plan = rotate.prepare(found, progress, heal=False, proves=False)  # no healing frees
     if plan.refusals or plan.live is None:
         return plan, found.live, Forecast()
-    gained, need = max(0, gain.expected(plan, found)), gain.needed(plan, found)
+    gained, need = max(0, gain.expected(plan, found.live)), gain.needed(plan, found.live)
     return plan, found.live, Forecast(gained=gained, need=need)
 
 

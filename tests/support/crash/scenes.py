@@ -19,7 +19,7 @@ import pytest
 from msgspec.structs import replace
 
 from sessrotate import names
-from sessrotate.archive import state
+from sessrotate.archive import clock, state
 from sessrotate.archive.place import Place
 from sessrotate.errors import storage
 from sessrotate.in_place import operations, recover, seal, waiting
@@ -320,7 +320,7 @@ def quiet(*, is_day_over: bool) -> Iterator[None]:
         patch.setattr(lease, "SETTLE", 0)
         patch.setattr(seal, "_QUIET", 0)
         patch.setattr(waiting, "is_over", lambda *_, **__: is_day_over)
-        patch.setattr(waiting, "stamp", lambda: 1.0)
+        patch.setattr(clock, "stamp", lambda _now=1.0: 1.0)
         patch.setattr(Source, "identity", lambda self: replace(identity(self), modified_ns=1))
         yield
 
