@@ -59,7 +59,7 @@ def test_with_all_what_is_no_session_ends_as_what_cannot_be_read(place: Home) ->
     ended = called("report", "--all")
     assert ended.code == 74
     assert ended.err.count(str(garbage)) == 1
-    assert "is no session" in ended.err
+    assert "is not a session file" in ended.err
     assert called("report", str(garbage)).code == 65
 
 

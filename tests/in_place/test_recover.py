@@ -109,7 +109,7 @@ def test_a_pack_that_may_hold_what_the_live_file_does_not_is_kept(home: Home) ->
     before = snapshot(home.config)
     with pytest.raises(
         DamagedError,
-        match=r"may have lines that the session lacks.* append .* then move the file away",
+        match=r"may hold lines the session lacks.* append .* then move the file away",
     ):
         home.rotate()
     assert snapshot(home.config) == before

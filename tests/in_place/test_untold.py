@@ -208,7 +208,7 @@ def test_a_late_row_of_settings_in_a_file_that_waits_is_not_taken_for_another(
     os.close(writer)
     home.append(MODE)
     lose(home, None)
-    assert "may have lines that the session lacks" in named(path, rotate=77)
+    assert "may hold lines the session lacks" in named(path, rotate=77)
 
 
 def test_of_a_file_that_waits_the_end_may_have_been_archived_since(
@@ -225,7 +225,7 @@ def test_of_a_file_that_waits_the_end_may_have_been_archived_since(
     assert f"No record explains {path}, and the session has all" in called("doctor").out
     data = path.read_bytes()
     path.write_bytes(data[:-4] + b"9" + data[-3:])
-    assert "may have lines that the session lacks" in named(path, rotate=77)
+    assert "may hold lines the session lacks" in named(path, rotate=77)
 
 
 def test_whether_a_session_that_is_gone_has_what_waits_is_not_said(
@@ -238,7 +238,7 @@ def test_whether_a_session_that_is_gone_has_what_waits_is_not_said(
     home.live.unlink()
     assert f"No record explains {path}: restore the session, then see." in called("doctor").out
     assert called("restore", ID).code == 0
-    assert "may have lines that the session lacks" in named(path, rotate=77)
+    assert "may hold lines the session lacks" in named(path, rotate=77)
 
 
 def that_waits(tmp_path: Path, patch: pytest.MonkeyPatch) -> tuple[Home, Path, int]:
@@ -265,14 +265,14 @@ def test_a_file_that_waits_untold_is_named_unless_the_session_has_all_of_it(
     os.close(writer)
     lose(home, left)
     if is_late:
-        assert "may have lines that the session lacks" in named(path, rotate=77, restore=77)
+        assert "may hold lines the session lacks" in named(path, rotate=77, restore=77)
         home.append(IN_FLIGHT)
     assert home.stitched() == DATA + MORE + IN_FLIGHT * is_late
     assert f"No record explains {path}, and the session has all" in called("doctor").out
     home.rotate()
     held = path.read_bytes()
     path.write_bytes(b"!" + held[1:])
-    assert "may have lines that the session lacks" in named(path, rotate=77)
+    assert "may hold lines the session lacks" in named(path, rotate=77)
     path.write_bytes(held)
     path.unlink()
     home.rotate()
