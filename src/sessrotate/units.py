@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -64,6 +65,12 @@ def amount(number: int, *, up: bool = False) -> str:
     if unit and up:
         value = math.ceil(value * 10) / 10
     return f"{number} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+
+
+def some(shown: Sequence[str], most: int = 3) -> str:
+    """Return the first of many names in a row, at `most` so many, and how many more there are."""
+    more = f" and {len(shown) - most:,} more" if len(shown) > most else ""
+    return f"{', '.join(shown[:most])}{more}"
 
 
 def whole(count: int) -> str:
