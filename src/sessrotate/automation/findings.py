@@ -28,9 +28,9 @@ from sessrotate.job.schedule import installed
 from sessrotate.job.schedule.installed import Installed
 from sessrotate.system import user_folders
 
-WEEK: Final = 7 * cleanup.DAY
+WEEK: Final = 7 * units.DAY
 
-_RECENT: Final = 2 * cleanup.DAY
+_RECENT: Final = 2 * units.DAY
 """Seconds since the last run, up to which something that is not seen here may start it."""
 
 _WELL: Final = {0, 1, InUseError.exit_code, INTERRUPTED}
@@ -232,9 +232,9 @@ def _schedule(found: Installed | None, *, is_saved: bool) -> Iterator[Finding]:
 
 def _saving(found: Installed | None, margin: float) -> Iterator[Finding]:
     """Yield that the client deletes sessions too soon for a nightly run to save them."""
-    rule, every = cleanup.in_force(), cleanup.DAY
+    rule, every = cleanup.in_force(), units.DAY
     if found is not None and found.every is not None:
-        every = max(found.period, cleanup.DAY)
+        every = max(found.period, units.DAY)
     if not rule.leaves_time(margin, every):
         path = rule.origin or claude.settings_file()
         yield finding("settings: wrong", path, why=rule.saving(margin, every))

@@ -123,7 +123,7 @@ def _saved(rule: cleanup.Cleanup) -> str:
         return "no: `sessrotate setup` changes that"
     if math.isinf(rule.period):
         return "by each run; the client deletes nothing now"
-    after = min(rule.saved_after(margin), max(rules.older_than or math.inf, cleanup.DAY))
+    after = min(rule.saved_after(margin), max(rules.older_than or math.inf, units.DAY))
     return f"by each run, once unused for {cleanup.days(after)}"
 
 

@@ -22,11 +22,10 @@ from sessrotate import names
 from sessrotate.clients.codex import client as codex
 from sessrotate.clients.common import real
 from sessrotate.errors import DamagedError, RefusedError, printable
+from sessrotate.units import DAY
 
 WINDOW: Final = 27
 """Log 2 of the largest window that the client reads: 128 MiB (0.171; with 28 it lists nothing)."""
-
-DAY: Final = 86_400.0
 
 _SUFFIX: Final = names.CODEC_SUFFIX["zstd"]
 
