@@ -18,7 +18,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sessrotate import names
+from sessrotate import names, units
 from sessrotate.clients.codex import client as codex
 from sessrotate.clients.common import real
 from sessrotate.errors import DamagedError, RefusedError, printable
@@ -135,14 +135,13 @@ def unread_by(now: float) -> str:
     others = sorted(each for each in writers(now) if not each.reads_compressed)
     if not others:
         return ""
-    named = ", ".join(
+    named = [
         printable(" ".join(filter(None, (each.originator or "unknown", each.version))), 60)
-        for each in others[:3]
-    )
-    more = f" and {len(others) - 3:,} more" if others[3:] else ""
+        for each in others
+    ]
     return (
-        f"Sessions of Codex of the last 90 days were written by {named}{more}, which may not find "
-        "a compressed session: known to are `codex` 0.142.5 and later."
+        f"Sessions of Codex of the last 90 days were written by {units.some(named)}, which may "
+        "not find a compressed session: known to are `codex` 0.142.5 and later."
     )
 
 
