@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -16,6 +17,9 @@ AGES: Final = "30m, 12h, 30d or 6w"
 MOMENTS: Final = "2026-03-01 or 2026-03-01T10:00:05Z"
 """Examples of each, for messages and help."""
 
+DAY: Final = 86_400.0
+"""Seconds."""
+
 _BYTES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _MOST: Final = 999.95
 """From here on a size is told in the next unit: 1.0 MiB is shorter than 1000.0 KiB, and as true."""
@@ -23,8 +27,8 @@ _MOST: Final = 999.95
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 _SPANS: Final = (
-    ("w", 7 * 86400, "week"),
-    ("d", 86400, "day"),
+    ("w", 7 * DAY, "week"),
+    ("d", DAY, "day"),
     ("h", 3600, "hour"),
     ("m", 60, "minute"),
     ("", 1, "second"),
@@ -64,6 +68,12 @@ def amount(number: int, *, up: bool = False) -> str:
     if unit and up:
         value = math.ceil(value * 10) / 10
     return f"{number} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+
+
+def some(shown: Sequence[str], most: int = 3) -> str:
+    """Return the first of many names in a row, at `most` so many, and how many more there are."""
+    more = f" and {len(shown) - most:,} more" if len(shown) > most else ""
+    return f"{', '.join(shown[:most])}{more}"
 
 
 def whole(count: int) -> str:

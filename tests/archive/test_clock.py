@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.archive import clock
-from sessrotate.archive.clock import DAY, YEAR
+from sessrotate.archive.clock import YEAR
+from sessrotate.units import DAY
 from support.examples import examples
 
 HOUR: Final = 3600.0

@@ -260,7 +260,7 @@ def test_a_whole_copy_from_before_a_rotation_lacks_nothing_and_is_rotated_again(
     rotated.live.write_bytes(MODE + DATA)
     assert rotated.stitched() == MODE + DATA
     (finding,) = command_line.called("doctor", "--json").document()["findings"]
-    assert "nobody knows since when" in finding["detail"]
+    assert "the restore date is lost" in finding["detail"]
     assert command_line.called("restore", ID).out.startswith("Nothing to restore")
     rotated.append(MORE)
     inodes = [path.stat().st_ino for path in rotated.segments()]

@@ -131,7 +131,7 @@ def test_what_nobody_wrote_is_named_beside_what_is_well(home: Home) -> None:
     assert found.keys() == {str(garbage), str(folder), str(home.archive)}
     assert {each["kind"] for each in found.values()} == {"stranger"}
     assert "a, b and 1 more, which sessrotate did not write" in found[str(home.archive)]["detail"]
-    assert "is no archive" in found[str(folder)]["detail"]
+    assert "is not an archive" in found[str(folder)]["detail"]
     said = called("doctor").out
     assert "No problems" not in said
     assert not command_line.raw_controls(said)

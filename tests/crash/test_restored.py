@@ -12,7 +12,7 @@ from sessrotate.archive import restored, state
 from sessrotate.errors import SessrotateError
 from sessrotate.reading import stitch
 from sessrotate.retention import trash
-from sessrotate.retention.policy import DAY
+from sessrotate.units import DAY
 from support.crash.disk import Image
 from support.crash.judging import seen_of
 from support.crash.power import recorded

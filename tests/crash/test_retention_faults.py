@@ -19,8 +19,9 @@ from sessrotate.archive import state
 from sessrotate.errors import SessrotateError
 from sessrotate.reading import stitch
 from sessrotate.retention import pin, prune, restore, transaction, trash
-from sessrotate.retention.policy import DAY, Policy
+from sessrotate.retention.policy import Policy
 from sessrotate.system import zstd
+from sessrotate.units import DAY
 from support import oracle
 from support.crash.changes import Faults, Killed, Watch
 from support.crash.disk import Image

@@ -19,9 +19,8 @@ from sessrotate.in_place import fleet, gain, operations, seal
 from sessrotate.render.common import size as shown
 from sessrotate.reports import listing
 from sessrotate.retention import trash
-from sessrotate.retention.policy import DAY
 from sessrotate.segments import manifest
-from sessrotate.units import amount
+from sessrotate.units import DAY, amount
 from support import homes, trimming
 from support.command_line import ID, assert_one_sentence, called, write
 from support.homes import Home, crashed, silent, snapshot

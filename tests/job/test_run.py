@@ -18,8 +18,8 @@ from sessrotate.in_place import fleet, operations
 from sessrotate.job import run, run_log, steps
 from sessrotate.job.config import parse as config
 from sessrotate.retention import prune
-from sessrotate.retention.policy import DAY
 from sessrotate.system import locks, user_folders
+from sessrotate.units import DAY
 from support import command_line, homes
 from support.command_line import ID, boundary, row, write
 from support.homes import PROJECT, Home, Killed, crashed, silent, snapshot

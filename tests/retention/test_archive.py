@@ -23,8 +23,9 @@ from sessrotate.in_place import operations
 from sessrotate.model import Span
 from sessrotate.reading import session
 from sessrotate.retention import archive, archive_files, prune, trash, unarchive
-from sessrotate.retention.policy import DAY, Policy
+from sessrotate.retention.policy import Policy
 from sessrotate.system import in_use, lease, zstd
+from sessrotate.units import DAY
 from support import command_line, homes
 from support.command_line import ID, called, row
 from support.homes import Crash, Home, Killed

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sessrotate.model import Segment, Span
-from sessrotate.retention.policy import DAY, Candidate, Policy, in_words, last_written, plan
+from sessrotate.retention.policy import Candidate, Policy, in_words, last_written, plan
+from sessrotate.units import DAY
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
 

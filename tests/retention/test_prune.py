@@ -12,8 +12,9 @@ from sessrotate.archive import state
 from sessrotate.errors import DamagedError, InUseError, RefusedError, WrongUsageError
 from sessrotate.reading import stitch
 from sessrotate.retention import pin, prune, trash
-from sessrotate.retention.policy import DAY, Policy
+from sessrotate.retention.policy import Policy
 from sessrotate.retention.prune import PrunePlan
+from sessrotate.units import DAY
 from support import command_line, homes, oracle
 from support.command_line import ID, boundary, row
 from support.homes import Home, snapshot

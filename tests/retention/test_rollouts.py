@@ -17,11 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sessrotate import doctor
 from sessrotate.clients.codex import cold
 from sessrotate.clients.codex.preview import unpacked as unpacked_head
-from sessrotate.doctor.strangers import beside_rollouts
 from sessrotate.errors import InUseError, RefusedError, SessrotateError, StorageError
 from sessrotate.retention import rollouts, sizes
+from sessrotate.units import DAY
 from support.crash.changes import Before, Faults, killed
 from support.crash.disk import Image
 from support.crash.simulator import Disk, Recorder
@@ -361,7 +362,7 @@ def test_a_form_that_a_kill_left_aside_does_not_bring_a_deleted_session_back(cod
     assert rollouts.doubled() == []
     assert rollouts.leave_one(codex.where()) == 0
     assert codex.names() == [aside.name]
-    assert next(iter(beside_rollouts(time.time())))[0] == aside
+    assert str(aside) in {finding.path for finding in doctor.findings()}
 
 
 def test_a_form_that_a_kill_left_aside_stays_while_somebody_writes_to_it(codex: Codex) -> None:
@@ -484,7 +485,7 @@ def test_those_come_first_that_were_archived_and_then_the_smaller_ones(codex: Co
     small, first = codex.begin(OVER, 2), codex.begin(OVER + LATE * 2, 3, archived=True)
     codex.begin(OVER, 4, days=6)
     codex.begin(DATA, 5)
-    found = rollouts.wanted(7 * cold.DAY, small.stat().st_mtime + 40 * cold.DAY)
+    found = rollouts.wanted(7 * DAY, small.stat().st_mtime + 40 * DAY)
     assert [each.live.name for each in found] == [first.name, small.name, large.name]
 
 
@@ -492,10 +493,10 @@ def test_what_was_made_plain_rests_for_thirty_days(codex: Codex) -> None:
     path, where = codex.begin(OVER, days=40), codex.where()
     used = path.stat().st_mtime
     for since, now, is_rested in (
-        (used - 90 * cold.DAY, used + 29 * cold.DAY, False),
-        (used - 90 * cold.DAY, used + 31 * cold.DAY, True),
-        (used + 20 * cold.DAY, used + 49 * cold.DAY, False),
-        (used + 20 * cold.DAY, used + 51 * cold.DAY, True),
+        (used - 90 * DAY, used + 29 * DAY, False),
+        (used - 90 * DAY, used + 31 * DAY, True),
+        (used + 20 * DAY, used + 49 * DAY, False),
+        (used + 20 * DAY, used + 51 * DAY, True),
     ):
         assert bool(rollouts.rested([where], now, {where.session: since})) is is_rested
     assert rollouts.rested([where], used, {}) == [where]
@@ -517,11 +518,11 @@ def test_a_client_that_may_not_find_it_is_named(
     codex: Codex, version: str, originator: str, *, is_read: bool
 ) -> None:
     path = codex.begin(rollout(version=version, originator=originator), days=80)
-    now = path.stat().st_mtime + 80 * cold.DAY
+    now = path.stat().st_mtime + 80 * DAY
     assert (cold.unread_by(now) == "") is is_read
     if not is_read:
         assert f"{originator} {version}".strip() in cold.unread_by(now)
-    assert cold.unread_by(now + 11 * cold.DAY) == ""
+    assert cold.unread_by(now + 11 * DAY) == ""
     path.rename(f"{path}.zst").write_bytes(packed(path.with_name(f"{path.name}.zst").read_bytes()))
     Codex.age(cold.compressed(path), 80)
     assert (cold.unread_by(now) == "") is is_read
@@ -556,8 +557,8 @@ def test_what_a_kill_left_goes_after_a_day_unless_somebody_has_it_open(
     left = codex.day / name
     left.write_bytes(b"half")
     now = left.stat().st_ctime
-    assert [*cold.left_behind(now + 0.9 * cold.DAY)] == []
-    assert [*cold.left_behind(now + 1.1 * cold.DAY)] == [left]
+    assert [*cold.left_behind(now + 0.9 * DAY)] == []
+    assert [*cold.left_behind(now + 1.1 * DAY)] == [left]
     with left.open("rb"), pytest.raises(InUseError, match="open in another"):
         rollouts.remove_left(left)
     assert rollouts.remove_left(left) == 4

@@ -18,9 +18,7 @@ from sessrotate.archive import place
 from sessrotate.clients.common import listed
 from sessrotate.errors import printable
 from sessrotate.system import user_folders
-
-DAY: Final = 86_400.0
-"""Seconds. A clock that is behind by less frees nothing early, and servers have their own."""
+from sessrotate.units import DAY
 
 YEAR: Final = 366 * DAY
 
@@ -40,6 +38,7 @@ def judged(written: Mapping[Path, float], now: float) -> str:
     """Say the same by what we wrote, and when: both times in seconds since 1970."""
     paths = sorted(written, key=written.__getitem__, reverse=True)
     newest = written[paths[0]] if paths else now
+    # A clock that is behind by less than a day frees nothing early, and servers have their own.
     if now - YEAR <= newest <= now + DAY:
         return ""
     said = (

@@ -28,7 +28,7 @@ from sessrotate.segments import live_header, load
 from sessrotate.segments.live_header import LiveHeader
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system.source import Source
-from sessrotate.units import amount
+from sessrotate.units import amount, some
 
 if TYPE_CHECKING:
     from sessrotate.archive.found_files import FoundFiles
@@ -289,9 +289,8 @@ def missing(found: FoundFiles) -> list[int]:
 
 
 def _named(numbers: list[int]) -> str:
-    told = ", ".join(f"{number:,}" for number in numbers[:5])
-    more = f" and {len(numbers) - 5:,} more" if len(numbers) > 5 else ""  # noqa: PLR2004 - a line
-    return f"segment{'' if len(numbers) == 1 else 's'} {told}{more}"
+    shown = some([f"{number:,}" for number in numbers], 5)
+    return f"segment{'' if len(numbers) == 1 else 's'} {shown}"
 
 
 def _kind(

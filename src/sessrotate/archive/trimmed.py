@@ -36,6 +36,13 @@ if TYPE_CHECKING:
     Line = tuple[Span, bytes]
     """Where a line stands, with its newline, and its digest."""
 
+PREVENTION: Final = (
+    "That is CLAUDE_CODE_TRANSCRIPT_LOCAL_GC=1 in the environment of Claude Code (2.1.287 and "
+    "later): install the hook with `sessrotate setup`, which keeps the old file; or unset it, or "
+    "set it to `keep` (2.1.332 and later), with which the client keeps it."
+)
+"""What cuts a session, and what keeps it from going on."""
+
 _MOST: Final = 10_000
 """Settings from before a compaction, or lines that came to the older file late, at most."""
 

@@ -33,7 +33,7 @@ from sessrotate.job.schedule.installed import installed, others
 from sessrotate.job.schedule.work import Every
 from sessrotate.system import user_folders
 
-_MARGIN: Final = 3 * cleanup.DAY
+_MARGIN: Final = 3 * units.DAY
 """How many seconds before the client would delete a session it is put away, at most."""
 
 SAVING, OLDER_THAN, COMPRESS_AFTER = (

@@ -1,9 +1,8 @@
-"""Whether what is to happen by itself happens: folders, settings, the schedule, saving, the hook.
+"""The table of what `doctor` says, and whether what is to happen by itself happens.
 
-Promise: "on" means that it runs. What keeps it from running is a finding, the worst first, with
-what to do. `doctor` shows them all, and `sessrotate` alone the worst.
-
-Rule: only what somebody has turned on can be wrong. Only reads.
+Promise: "on" means that it runs. What keeps it from running (folders, settings, the schedule,
+saving, the hook) is a finding, the worst first, with what to do. `doctor` shows them all, and
+`sessrotate` alone the worst. Only what somebody has turned on can be wrong. Only reads.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -28,37 +28,139 @@ from sessrotate.job.schedule import installed
 from sessrotate.job.schedule.installed import Installed
 from sessrotate.system import user_folders
 
-WEEK: Final = 7 * cleanup.DAY
+WEEK: Final = 7 * units.DAY
 
-_RECENT: Final = 2 * cleanup.DAY
+_RECENT: Final = 2 * units.DAY
 """Seconds since the last run, up to which something that is not seen here may start it."""
-
 
 _WELL: Final = {0, 1, InUseError.exit_code, INTERRUPTED}
 """Exit codes of a run after which the next one goes on; of 1, `doctor` says the reason itself."""
+
+SAYS: Final = {
+    "settings: other disk": "This is on another file system than the sessions, or in another mount "
+    "of it, and files cannot be moved there atomically: make it a folder on the same file system, "
+    "or mount the client's whole folder.",
+    "settings: not writable": "This folder is not writable, and archives go there: make it "
+    "writable.",
+    "settings: no folder": "{name} names {folder}, which does not exist: correct it, or unset it.",
+    "settings: projects": "{name} names the folder of projects: set it to {folder}.",
+    "settings: wrong": "{why}",
+    "schedule: failed": "The last run ({at}) ended with {code}: `sessrotate run` says what failed.",
+    "schedule: no log": "{why} Until then, no run is on record, and none can be undone.",
+    "schedule: wrong": "{why}",
+    "schedule: none": "Sessions are to be saved before Claude Code deletes them, but nothing "
+    "starts `sessrotate run`: `sessrotate schedule install` changes that, and `sessrotate schedule "
+    "show` prints a line for cron.",
+    "hook: failed": "The rotation by the hook ({at}) failed. {why} {then}",
+    "kept": "{why}",  # it was saved while its session was replaced
+    "clock": "{why}",  # it is not believed, so nothing is pruned or freed
+    "unread: folder": "{path} cannot be read ({reason}), so nobody sees what is in it: make it "
+    "readable, or move it away.",
+    "settings: link": "{path} is a symbolic link, and sessrotate writes nothing there: remove the "
+    "link, or put the folder itself in its place.",
+    "stranger: earlier": "{path} has archives of an earlier form, or is not sessrotate's: the "
+    "version that made them can `restore` their sessions.",
+    # Of an archive whose session was put away: the first of these.
+    "doubled: put away": "{why}",
+    "damaged: project": "It was put away, and its record.json, which says in which project it was, "
+    "is lost or damaged: `sessrotate restore {session} --project FOLDER` brings it back.",
+    "interrupted: unarchiving": "Bringing it back was interrupted: `sessrotate restore {session}` "
+    "finishes that, and so does the next run.",
+    "interrupted: archiving": "Archiving was interrupted: finish with `sessrotate archive "
+    "{session}`, as the next run does, or undo it with `sessrotate restore {session}`.",
+    "interrupted: plain": "It was put away, and is not compressed yet: `sessrotate archive "
+    "{session}` does that.",
+    # Of an archive whose session is in place: the first of these.
+    "interrupted: operation": "{why} To do that now: `sessrotate {command} {session}`. If that "
+    "fails: `sessrotate aside {session}`.",
+    "doubled: live files": "{live} is gone, and its history is that of {others}: move all but the "
+    "one that you use out of the folder of projects.",
+    "renamed": "{live} is gone, and {renamed} goes on from its archive: give it that name back. "
+    "This folder is its history: keep it.",
+    "orphan: freed": "{live} is gone, and a part of its archive was freed for good, so that no "
+    "client can have it whole again: `sessrotate export --allow-gaps {session} -o FILE` writes the "
+    "rest. If you need none of it, remove this folder.",
+    "orphan: whole": "{live} is gone, and its archive is still here: bring the session back with "
+    "`sessrotate restore {session}`. If you deleted it for good, remove this folder.",
+    "damaged: archive": "{why}",
+    "damaged: segments": "{lost} of this archive are missing, and nobody pruned them: put them "
+    "back from a backup, then `sessrotate verify {session}` says whether all is whole.",
+    # Of each archive.
+    "stranger: folder": "{path} is not an archive, and sessrotate did not make it: move or remove "
+    "it.",
+    "stranger: names": "{path} has {strange}, which sessrotate did not write: move or remove what "
+    "it is.",
+    "stranger: segment": "{path} has {other}, which its manifest.json does not list: another "
+    "archive may have been copied over this one. Move it out, and compare the two.",
+    "rebuilt": "The pins of this archive were lost with its manifest, so nothing of it is pruned "
+    "or freed. Pin again what should stay, then agree with `sessrotate prune {session} "
+    "--accept-rebuilt`.",
+    "interrupted: pruning": "{why} To finish: `sessrotate prune --empty-trash {session}`.",
+    "trash": "{trash} has {many} that sessrotate never pruned: move or remove them.",
+    "lacking": "{why}",  # a restored live file does not have all that was restored
+    "damaged: date": "{live} has all that is in {path}, but the restore date is lost, so its "
+    "archive is never freed by itself. `sessrotate rotate {session}` uses it again; `sessrotate "
+    "aside {session}` puts it aside.",
+    "damaged: record": "{record} is damaged, so nothing rotates {session} by itself: you may have "
+    "restored it. `sessrotate rotate {session}` makes that good.",
+    "cut": "{why}",  # its client cut a part of its history out
+    "edited": "{why}",  # a replaced live file that waits was changed
+    # Of a live file: the first of these.
+    "damaged: all archives": "This folder is gone, and with it what {many:,} sessions ({named}) "
+    "had before their live tails: put it back, from the trash, a backup, or where you moved it.",
+    "unread: session": "{path} cannot be read ({reason}), so it is neither shown nor saved from "
+    "the client's clean-up: make it readable for you.",
+    "stranger: link": "{path} is a symbolic link, and is not read: put the file itself in its "
+    "place, or remove the link.",
+    "stranger: zeros": "{path} is not a session. {why}",
+    "stranger: no row": "{path} is called like a session and has no row of one, so no client shows "
+    "anything of it. Look at what it has, and move it away.",
+    "copy": "{why}",  # of a session's live file, which is not a session
+    "rewound": "{why}",  # a resume needs archived rows
+    # Of what lies beside sessions.
+    "stranger: copy": "{path} is a copy of a session, and no client goes on with it. It may have "
+    "what the session lacks: `sessrotate read {path}` shows all of it. Remove it only if you do "
+    "not need that.",
+    "stranger: draft": "{path} was left by a resume of Codex, or a run, that was killed a day ago "
+    "or earlier, and nothing goes on with it: `sessrotate tidy` removes it.",
+    "stranger: second": "{path} is a second file of its session, beside the one that Codex takes: "
+    "`sessrotate tidy` keeps the one that has all of it, or says why both stay.",
+    "stranger: alone": "{path} was left by a run that was killed, and the session's own file has "
+    "been moved or deleted since. Delete it, or take the dot from its name to get it back.",
+    "damaged: rollout": "{path} cannot be decompressed: put back a copy of it, or move it away.",
+    "stranger: agents": "{paths}: this is what agents of {session} said, and the session itself "
+    "was never written. `sessrotate search` finds it. The client's clean-up deletes it with old "
+    "sessions: copy what you want to keep.",
+}
+"""What each check says, and what to do: in the order in which they look, but for "settings: wrong".
+
+The word before a colon is the kind of the finding. `{why}` is a sentence of whoever looked.
+"""
 
 
 class Finding(Struct, frozen=True):
     """Something to deal with: where it is, its kind in one word, and a sentence for a person.
 
-    Kinds: interrupted (an unfinished rotation, restoration, prune or archiving),
-    orphan (an archive whose session is gone), renamed (its live file has another name), doubled (an
-    archived session has a live file again, or an archive two), lacking (a restored live file does
-    not have all that was restored), damaged, edited (a replaced live file that waits was changed),
-    copy (of a session's live file, which is no session), rewound (a resume needs archived rows),
-    cut (its client cut a part of its history out),
-    trash (it has files that were never pruned), stranger (neither sessrotate nor a client wrote
-    it), schedule (something is to be done by itself, and nothing does it), rebuilt (pins were lost
-    with the manifest), clock (it is not believed, so nothing is pruned or freed), hook (a rotation
-    that the hook began failed), kept (a file that was saved while its session was replaced),
-    settings (nothing can be rotated, or the hook cannot be called; `session` is empty), unread
-    (nobody can look into it, and it may hide sessions).
+    `session` is empty where it is no session's.
     """
 
     session: str
     path: str
     kind: str
     detail: str
+
+
+def finding(check: str, path: Path | str, session: str = "", **facts: object) -> Finding:
+    """Return what one of `SAYS` says of a path, and the session that it is of.
+
+    `facts` are what it names in braces. Paths are made printable here, all else has to be.
+    """
+    facts |= {"path": Path(path), "session": printable(session)}
+    shown = {
+        name: printable(str(fact)) if isinstance(fact, Path) else fact
+        for name, fact in facts.items()
+    }
+    return Finding(session, str(path), check.partition(":")[0], SAYS[check].format(**shown))
 
 
 def not_running(found: Installed | None) -> Iterator[Finding]:
@@ -95,14 +197,10 @@ def _folders() -> Iterator[Finding]:
         path = claude.config_folder() if is_config else schedule.absolute(named)
         shown = printable(str(path), 1000)
         if not is_folder(path):
-            detail = f"{name} names {shown}, which does not exist: correct it, or unset it."
+            yield finding("settings: no folder", path, name=name, folder=shown)
         elif is_config and path.name == "projects" and not is_folder(path / "projects"):
-            detail = (
-                f"{name} names the folder of projects: set it to {shown.removesuffix('/projects')}."
-            )
-        else:
-            continue
-        yield Finding("", str(path), "settings", detail)
+            shown = shown.removesuffix("/projects")
+            yield finding("settings: projects", path, name=name, folder=shown)
 
 
 def _settings() -> Iterator[Finding]:
@@ -110,49 +208,36 @@ def _settings() -> Iterator[Finding]:
     try:
         config_file.read(None)
     except SessrotateError as error:
-        yield Finding("", str(user_folders.config_file()), "settings", str(error))
+        yield finding("settings: wrong", user_folders.config_file(), why=error)
 
 
 def _schedule(found: Installed | None, *, is_saved: bool) -> Iterator[Finding]:
     """Yield why nothing runs, where something should."""
     now, last = time.time(), None
+    log = user_folders.log_file()
     try:
         newest, run = run_log.last(), run_log.last(by_itself=True)
         last = None if run is None else units.seconds(run.at)
         if newest is not None and newest.code not in _WELL:
-            yield Finding(
-                "",
-                str(user_folders.log_file()),
-                "schedule",
-                f"The last run ({printable(newest.at)}) ended with {newest.code}: `sessrotate run` "
-                "says what failed.",
-            )
+            yield finding("schedule: failed", log, at=printable(newest.at), code=newest.code)
     except SessrotateError as error:
-        detail = f"{error} Until then, no run is on record, and none can be undone."
-        yield Finding("", str(user_folders.log_file()), "schedule", detail)
+        yield finding("schedule: no log", log, why=error)
     if found is not None:
-        said = installed.problem(found, last, now)
-        if said is not None:
-            yield Finding("", found.where, "schedule", said)
+        why = installed.problem(found, last, now)
+        if why is not None:
+            yield finding("schedule: wrong", found.where, why=why)
     elif is_saved and now - (last or 0.0) > _RECENT and not installed.others():
-        yield Finding(
-            "",
-            str(user_folders.config_file()),
-            "schedule",
-            "Sessions are to be saved before Claude Code deletes them, but nothing starts "
-            "`sessrotate run`: `sessrotate schedule install` changes that, and `sessrotate "
-            "schedule show` prints a line for cron.",
-        )
+        yield finding("schedule: none", user_folders.config_file())
 
 
 def _saving(found: Installed | None, margin: float) -> Iterator[Finding]:
     """Yield that the client deletes sessions too soon for a nightly run to save them."""
-    rule, every = cleanup.in_force(), cleanup.DAY
+    rule, every = cleanup.in_force(), units.DAY
     if found is not None and found.every is not None:
-        every = max(found.period, cleanup.DAY)
+        every = max(found.period, units.DAY)
     if not rule.leaves_time(margin, every):
         path = rule.origin or claude.settings_file()
-        yield Finding("", str(path), "settings", rule.saving(margin, every))
+        yield finding("settings: wrong", path, why=rule.saving(margin, every))
 
 
 def _hook() -> Iterator[Finding]:
@@ -160,19 +245,14 @@ def _hook() -> Iterator[Finding]:
     try:
         there = installation.installed()
     except SessrotateError as error:
-        yield Finding("", str(claude.settings_file()), "settings", str(error))
+        yield finding("settings: wrong", claude.settings_file(), why=error)
     else:
-        for detail in unheard(there):
-            yield Finding("", str(there.path), "settings", detail)
+        for why in unheard(there):
+            yield finding("settings: wrong", there.path, why=why)
     for note in notes.notes():
-        problem = note.error or "It was stopped before it finished."
-        yield Finding(
-            note.where.session,
-            str(note.where.live),
-            "hook",
-            f"The rotation by the hook ({printable(note.at)}) failed. "
-            f"{printable(problem, 1000)} {notes.way_out(note)}",
-        )
+        why = printable(note.error or "It was stopped before it finished.", 1000)
+        where, at, then = note.where, printable(note.at), notes.way_out(note)
+        yield finding("hook: failed", where.live, where.session, at=at, why=why, then=then)
 
 
 def unheard(there: installation.Installed) -> Iterator[str]:

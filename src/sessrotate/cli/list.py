@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
-from sessrotate import clients, find
+from sessrotate import clients, find, units
 from sessrotate.cli import pager, streams
 from sessrotate.cli.options import (
     Client,
@@ -33,9 +33,6 @@ from sessrotate.render.common import count
 from sessrotate.reports import listing
 from sessrotate.reports.session_info import ORDERS, SessionInfo, Wanted, in_order
 from sessrotate.system import user_folders
-
-_TOLD: Final = 3
-"""How many unreadable files are named; the others are only counted."""
 
 
 def _known(name: str) -> str:
@@ -182,5 +179,4 @@ def _tell(unread: dict[str, str]) -> None:
     if not unread:
         return
     told = [f"{printable(path)} ({reason.rstrip('.')})" for path, reason in unread.items()]
-    more = f" and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
-    streams.message(f"sessrotate: Cannot read {', '.join(told[:_TOLD])}{more}.")
+    streams.message(f"sessrotate: Cannot read {units.some(told)}.")

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from sessrotate import find, names
-from sessrotate.archive import continued, owner, place, restored
+from sessrotate.archive import continued, owner, place, restored, trimmed
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.cli import streams
@@ -155,8 +155,6 @@ def _lines(path: Path, problems: Sequence[Problem], summary: str) -> Iterator[st
     for problem in problems:
         yield common.located(name, problem.detail)
     if any(problem.kind == "cut" and problem.index is not None for problem in problems):
-        from sessrotate.doctor import cut  # noqa: PLC0415 - few sessions are cut
-
-        yield common.located(name, cut.PREVENTION)
+        yield common.located(name, trimmed.PREVENTION)
     if all(problem.kind == "pruned" for problem in problems):
         yield f"{name}: {summary}"

@@ -1,40 +1,72 @@
 """What is wrong on this machine, and what to do about it. Only reads.
 
-Promise: everything unfinished or wrong is named, with what to do. In come the folders of clients
-and archives as they are; out come findings and settings. May import hook, job, retention, in_place,
-find, archive, segments, clients, system.
+Promise: everything unfinished or wrong is named, with what to do, and nobody is advised to remove a
+history that a living session goes on from. May import automation, hook, job, reports, retention,
+in_place, find, archive, segments, clients, system.
 
-Rule: every finding says how to resolve it. If nothing is wrong, this takes no longer than listing
-folders, and reading the live files of rotated sessions.
+`findings.SAYS` is the table of what is said; here is what is looked at, in the same order. If
+nothing is wrong, this takes no longer than listing folders, and reading the live files of rotated
+sessions. What neither a client nor sessrotate wrote harms nobody and is never touched; it is named,
+because nothing else says that it is there. Hidden files are somebody's (a file manager's).
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from io import FileIO
 from pathlib import Path
+from typing import Final
 
-from sessrotate import names
-from sessrotate.archive import clock, continued, found_files, owner, place, record, restored, state
+from sessrotate import clients, find, names, units
+from sessrotate.archive import (
+    archived_file,
+    clock,
+    continued,
+    found_files,
+    owner,
+    place,
+    record,
+    restored,
+    state,
+    trimmed,
+)
 from sessrotate.archive.owner import Places
 from sessrotate.archive.place import Place
-from sessrotate.archive.restored import Restored
 from sessrotate.archive.state import State
-from sessrotate.automation.findings import Finding, not_running
+from sessrotate.automation.findings import Finding, finding, not_running
+from sessrotate.clients.claude import agents, cleanup, trim
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.common import is_folder, real
-from sessrotate.doctor import away, cut, strangers
+from sessrotate.clients.codex import client as codex
+from sessrotate.clients.codex import cold
+from sessrotate.clients.common import is_file, is_folder, listed, real
 from sessrotate.doctor.settings import Setting, settings
-from sessrotate.errors import DamagedError, SessrotateError, printable
+from sessrotate.errors import DamagedError, RequestError, SessrotateError, printable
 from sessrotate.in_place import aside, fleet, recover, waiting
 from sessrotate.in_place.obstacles import disk
 from sessrotate.job.schedule.installed import installed
-from sessrotate.retention import transaction, trash
-from sessrotate.system import locks
+from sessrotate.retention import left_plain, restore, transaction, trash
+from sessrotate.system import inside, locks
+from sessrotate.system.source import PIECE, is_zeros
 
 __all__ = ["Finding", "Setting", "findings", "look", "settings"]
+
+Say = Callable[..., Finding]
+"""`finding`, of one archive."""
+
+_OURS: Final = {
+    names.MANIFEST,
+    names.RECORD,
+    names.PACK,
+    names.LATE,
+    names.WAITING,
+    names.TRASH,
+    names.ARCHIVED,
+}
 
 
 def look() -> tuple[list[Setting], list[Finding]]:
@@ -52,98 +84,31 @@ def findings(archives: Sequence[Place] | None = None) -> Iterator[Finding]:
     yield from _obstacles()
     yield from not_running(installed())
     yield from _kept()
-    yield from _clock()
-    yield from (Finding("", str(path), "unread", told) for path, told in strangers.hidden())
-    yield from (Finding("", str(path), "settings", told) for path, told in strangers.links())
-    yield from (Finding("", str(path), "stranger", told) for path, told in strangers.earlier())
+    if doubt := clock.doubt(time.time()):
+        yield finding("clock", place.root(), why=doubt)
+    yield from _folders()
     sound: set[Path] = set()
     for where in archives:
-        for kind, detail in _look(where, sound):
-            yield Finding(where.session, str(where.archive), kind, detail)
+        yield from _archive(where, sound)
         yield from _edited(where)
-    is_there = is_folder(place.root() / place.ARCHIVES)
-    lost = {} if is_there else {each.session: each for each in owner.every_without_archive()}
-    is_all = len(lost) > 1
-    if is_all:
-        yield _all_lost(lost)
-    places = owner.Places(archives)
-    for path in claude.sessions():
-        if (own := places.of(path)) is not None and own.live in sound:
-            continue
-        look = _headed if continued.begins_so(path) else _headless
-        found = look(path, places)
-        if found is not None and not (is_all and found.session in lost):
-            yield found
-    yield from (Finding("", str(path), "stranger", told) for path, told in strangers.copies())
-    for path, told in strangers.beside_rollouts(time.time()):
-        yield Finding("", str(path), "stranger", told)
-    for path, told in strangers.damaged_rollouts():
-        yield Finding("", str(path), "damaged", told)
-    for session, transcript, told in strangers.agents_alone(archives):
-        yield Finding(session, str(transcript), "stranger", told)
+    yield from _live_files(archives, sound)
+    yield from _beside()
+    yield from _agents_alone({where.session for where in archives})
 
 
-def _headed(path: Path, places: Places) -> Finding | None:
-    """Return what is wrong with a live file that begins like a rotated one."""
-    if (told := owner.not_own(path, places)) is not None:
-        return Finding(names.session_of(path.name), str(path), "copy", told)
-    if (lost := owner.without_archive(path, places)) is not None:
-        return _without_archive(lost)
-    where = places.of(path)
-    lacking = None if where is None else fleet.rewound_problem(where)
-    if where is None or lacking is None:
-        return None
-    return Finding(where.session, str(path), "rewound", lacking)
+# ── this machine ──────────────────────────────────────────────────────────────────────────────
 
 
-def _all_lost(sessions: Collection[str]) -> Finding:
-    """Return that the folder of all archives is gone: the same to do for each of its sessions."""
-    named = ", ".join(printable(each) for each in [*sessions][:3])
-    more = f" and {len(sessions) - 3:,} more" if len(sessions) > 3 else ""  # noqa: PLR2004 - words
-    return Finding(
-        "",
-        str(place.root() / place.ARCHIVES),
-        "damaged",
-        f"This folder is gone, and with it what {len(sessions):,} sessions ({named}{more}) had "
-        "before their live tails: put it back, from the trash, a backup, or where you moved it.",
-    )
-
-
-def _headless(path: Path, places: Places) -> Finding | None:
-    if (strange := strangers.no_session(path)) is not None:
-        return Finding("", str(path), *strange)
-    if (told := owner.not_own(path, places)) is not None:
-        return Finding(names.session_of(path.name), str(path), "copy", told)
-    where = places.of(path)
-    is_rotated = where is not None and place.holds_something(where.archive)  # said of that
-    trimmed = None if where is None or is_rotated else cut.kept(where)
-    return (
-        None
-        if where is None or trimmed is None
-        else Finding(where.session, str(path), "cut", trimmed)
-    )
-
-
-def _edited(where: Place) -> Iterator[Finding]:
-    if not os.path.lexists(where.waiting):
+def _obstacles() -> Iterator[Finding]:
+    """Yield what prevents every rotation on this machine."""
+    projects, root = claude.projects_folder(), place.root()
+    if not is_folder(projects):
         return
-    with suppress(SessrotateError), state.opened(where) as found:  # said of the archive already
-        for path, detail in waiting.problems(found):
-            yield Finding(where.session, str(path), "edited", detail)
-
-
-def _without_archive(lost: Place) -> Finding:
-    try:
-        with state.opened(lost) as found:
-            problem = str(found.problem)
-    except SessrotateError as error:
-        problem = str(error)
-    return Finding(lost.session, str(lost.archive), "damaged", problem)
-
-
-def _clock() -> Iterator[Finding]:
-    if doubt := clock.doubt(time.time()):
-        yield Finding("", str(place.root()), "clock", doubt)
+    above = next(filter(is_folder, (root, *root.parents)))
+    if disk(real(above)) != disk(real(projects)):
+        yield finding("settings: other disk", root)
+    if not os.access(above, os.W_OK):
+        yield finding("settings: not writable", above)
 
 
 def _kept() -> Iterator[Finding]:
@@ -154,147 +119,277 @@ def _kept() -> Iterator[Finding]:
             session = names.session_of_key(key)
             # Where that can be no session's name, it is compared with itself: nothing is gone.
             live = path if session is None else place.of_session(session).live
-            yield Finding(session or key, str(path), "kept", aside.said(path, live))
+            yield finding("kept", path, session or key, why=aside.said(path, live))
 
 
-def _look(where: Place, sound: set[Path]) -> Iterator[tuple[str, str]]:
+def _folders() -> Iterator[Finding]:
+    """Yield the folders of clients and archives that are not read, or not written to."""
+    links = [*owner.links()]
+    for path, reason in find.hidden().items():
+        if Path(path) not in links:
+            yield finding("unread: folder", path, reason=reason)
+    yield from (finding("settings: link", path) for path in links)
+    for folder in listed(place.root()):
+        is_known = folder.name in {*place.FOLDERS, place.README} or names.is_hidden(folder.name)
+        if not is_known and is_folder(folder):
+            yield finding("stranger: earlier", folder)
+
+
+# ── an archive ────────────────────────────────────────────────────────────────────────────────
+
+
+def _archive(where: Place, sound: set[Path]) -> Iterator[Finding]:
     """Yield what is wrong with an archive; add its live file to `sound` if nothing is with that."""
+    say = partial(finding, path=where.archive, session=where.session, live=where.live)
     try:
         with state.opened(where) as found:
-            yield from _away(found) if found.is_archived else _standing(where, found)
-            if found.intent is None and found.restored is not None:
-                yield from _of_restored(found, found.restored)
-            elif found.record.restored == record.UNKNOWN and found.header is not None:
-                yield "damaged", _unreadable(found)
-            yield from cut.told(found)
+            yield from _put_away(found, say) if found.is_archived else _in_place(found, say)
+            yield from _restored(found, say)
+            details = [problem.detail for problem in found.cuts]
+            if details:
+                then = _swept(where) if found.kept else [trimmed.PREVENTION]
+                yield say("cut", why=" ".join([*details, *then]))
             if found.is_rotated and not fleet.may_lack_rows(found):
                 sound.add(where.live)
     except DamagedError as error:
-        yield "damaged", str(found_files.with_way_out(where, error))
+        yield say("damaged: archive", why=found_files.with_way_out(where, error))
     except SessrotateError as error:
-        yield "damaged", str(error)
+        yield say("damaged: archive", why=error)
 
 
-def _standing(where: Place, found: State) -> Iterator[tuple[str, str]]:
-    todo, session = recover.plan(found), printable(where.session)
-    if todo.sentence:
-        if locks.is_held(where.lock):
-            return  # nothing is interrupted: somebody is at work on it
-        command = "rotate" if found.intent is None else found.intent.finished_by
-        now = f"To do that now: `sessrotate {command} {session}`."
-        yield "interrupted", f"{todo.sentence} {now} If that fails: `sessrotate aside {session}`."
-    elif found.is_gone and found.is_rotated and found.problem is None:
-        yield away.gone(found)
-    elif (problem := found.problem) is not None:
-        yield "damaged", problem
-    elif lacking := _lacking(found):
-        yield "damaged", lacking
-    if not todo.sentence:
-        yield from _strange(found)
-        yield from _sealed(found)
+def _put_away(found: State, say: Say) -> Iterator[Finding]:
+    """Yield what is not as `archive` leaves a session; reads samples of what was left plain.
+
+    Raises DamagedError if what was put away is lost.
+    """
+    where, note = found.place, archived_file.note(found.place)
+    is_half = note is None or note.standing != "archived"
+    try:
+        archived_file.check_single(where) if is_half else archived_file.check_away(where)
+    except RequestError as error:
+        yield say("doubled: put away", why=error)
+        return
+    if not where.project:
+        yield say("damaged: project")
+    elif note is not None and note.standing == "unarchiving":
+        yield say("interrupted: unarchiving")
+    elif is_half or any(map(names.is_leftover, found.listing)):
+        yield say("interrupted: archiving")
+    elif left_plain.of(where).gained:
+        yield say("interrupted: plain")
+    else:
+        yield from _sealed(found, say)
 
 
-def _of_restored(found: State, kept: Restored) -> Iterator[tuple[str, str]]:
-    """Yield what of a restored session is not as it was put back."""
-    if (lacks := restored.lacking(found)) is not None:  # it reads the live file
-        yield "lacking", lacks
-    elif not kept.at and not found.is_archived:
-        yield "damaged", _undated(found)
+def _in_place(found: State, say: Say) -> Iterator[Finding]:
+    if todo := recover.plan(found).sentence:
+        if not locks.is_held(found.place.lock):  # else somebody is at work on it
+            command = "rotate" if found.intent is None else found.intent.finished_by
+            yield say("interrupted: operation", why=todo, command=command)
+        return
+    if found.is_gone and found.is_rotated and found.problem is None:
+        yield _gone(found, say)
+    elif found.problem is not None:
+        yield say("damaged: archive", why=found.problem)
+    elif lost := _lost(found):
+        yield say("damaged: segments", lost=units.some(lost))
+    yield from _strangers(found, say)
+    yield from _sealed(found, say)
 
 
-def _unreadable(found: State) -> str:
-    """Say that nobody knows whether a rotated session was restored before."""
-    path, name = printable(str(found.place.archive / names.RECORD)), printable(found.place.session)
-    return (
-        f"{path} is damaged, so nothing rotates {name} by itself: you may have restored it. "
-        f"`sessrotate rotate {name}` makes that good."
-    )
+def _gone(found: State, say: Say) -> Finding:
+    """Return what to say of a session whose live file is gone: whether it lives, its files say."""
+    archive = found.place.archive
+    files = [each.live for each in place.live_files(found.place.session)]
+    if others := [printable(str(live)) for live in files if continued.fits(live, archive)]:
+        return say("doubled: live files", others=" or ".join(others))  # one would be its own
+    for path in claude.sessions():
+        copied = owner.of_copy(path)
+        if copied is not None and copied.archive == archive:
+            return say("renamed", renamed=path)
+    is_freed = restore.pruned(found, found.manifest)[1]
+    return say("orphan: freed" if is_freed else "orphan: whole")
 
 
-def _undated(found: State) -> str:
-    """Say that nobody knows since when a session is whole."""
-    live, archive = printable(str(found.place.live)), printable(str(found.place.archive))
-    name = printable(found.place.session)
-    return (
-        f"{live} has all that is in {archive}, and nobody knows since when: that archive stays for "
-        f"ever. `sessrotate rotate {name}` uses it again; `sessrotate aside {name}` puts it aside."
-    )
-
-
-def _strange(found: State) -> Iterator[tuple[str, str]]:
-    for told in (strangers.in_archive(found), strangers.unlisted(found)):
-        if told is not None:
-            yield "stranger", told
-
-
-def _lacking(found: State) -> str | None:
-    """Return what to say of segments that nobody pruned, and that are not in their archive."""
+def _lost(found: State) -> list[str]:
+    """Return the segments that nobody pruned, and that are not in their archive."""
     if found.intent is not None or found.manifest is None:
-        return None
+        return []
     there = {*found.listing, *transaction.in_trash(found.place)}
     entries = [entry for entry in found.manifest.segments if entry.pruned is None]
     files = [transaction.file_of(found.manifest, entry) for entry in entries]
-    lost = [printable(file) for file in files if file not in there]
-    if not lost:
-        return None
-    more = f" and {len(lost) - 3:,} more" if len(lost) > 3 else ""  # noqa: PLR2004 - a sentence
+    return [printable(file) for file in files if file not in there]
+
+
+def _strangers(found: State, say: Say) -> Iterator[Finding]:
+    session = found.place.session
+    strange = sorted(name for name in found.listing if not _is_ours(name, session))
+    if strange and not found.is_rotated and found.restored is None:
+        yield say("stranger: folder")
+    elif strange:
+        some = units.some([printable(name, 60) for name in strange])
+        yield say("stranger: names", strange=some)
+    if found.intent is None and found.manifest is not None:
+        entries = found.manifest.segments
+        ours = {names.sealed_file(session, entry.segment.index) for entry in entries}
+        others = [each for each in names.segments_among(found.listing, session) if each not in ours]
+        if others:
+            yield say("stranger: segment", other=printable(others[0], 60))
+
+
+def _is_ours(name: str, session: str) -> bool:
     return (
-        f"{', '.join(lost[:3])}{more} of this archive are missing, and nobody pruned them: put "
-        f"them back from a backup, then `sessrotate verify {printable(found.place.session)}` says "
-        "whether all is whole."
+        name in _OURS
+        or names.is_hidden(name)
+        or name.startswith((f"{names.MANIFEST}.damaged.", f"{names.ARCHIVED}."))
+        or name.endswith(names.PARTIAL)
+        or (name.endswith(names.SUFFIXES) and session in names.possible_sessions(name))
     )
 
 
-def _sealed(opened: State) -> Iterator[tuple[str, str]]:
+def _sealed(found: State, say: Say) -> Iterator[Finding]:
     """Yield what is wrong with an archive's sealed segments and its trash."""
-    where, found = opened.place, trash.due_of(opened, 0, 0)
-    name = printable(where.session)
-    if found.is_rebuilt:
-        lost = "The pins of this archive were lost with its manifest, so nothing of it is pruned"
-        agree = f"then agree with `sessrotate prune {name} --accept-rebuilt`"
-        yield "rebuilt", f"{lost} or freed. Pin again what should stay, {agree}."
-    if found.left:
-        yield (
-            "interrupted",
-            f"{found.left} To finish: `sessrotate prune --empty-trash {name}`.",
-        )
-    if found.strangers:
-        folder = printable(str(transaction.trash(where)))
-        many = f"{len(found.strangers):,} file{'' if len(found.strangers) == 1 else 's'}"
-        yield (
-            "trash",
-            f"{folder} has {many} that sessrotate never pruned: move or remove them.",
-        )
+    due = trash.due_of(found, 0, 0)
+    if due.is_rebuilt:
+        yield say("rebuilt")
+    if due.left:
+        yield say("interrupted: pruning", why=due.left)
+    if due.strangers:
+        many = f"{len(due.strangers):,} file{'' if len(due.strangers) == 1 else 's'}"
+        yield say("trash", trash=transaction.trash(found.place), many=many)
 
 
-def _away(found: State) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with an archived session."""
-    told = away.put_away(found)
-    if told is not None:
-        yield told
-    else:
-        yield from _sealed(found)
+def _restored(found: State, say: Say) -> Iterator[Finding]:
+    """Yield what of a restored session is not as it was put back, or is not known any more."""
+    kept = None if found.intent is not None else found.restored
+    if kept is not None:
+        if (lacks := restored.lacking(found)) is not None:  # it reads the live file
+            yield say("lacking", why=lacks)
+        elif not kept.at and not found.is_archived:
+            yield say("damaged: date")
+    elif found.record.restored == record.UNKNOWN and found.header is not None:
+        yield say("damaged: record", record=found.place.archive / names.RECORD)
 
 
-def _obstacles() -> Iterator[Finding]:
-    """Yield what prevents every rotation on this machine."""
-    projects, root = claude.projects_folder(), place.root()
-    if not is_folder(projects):
+def _swept(where: Place) -> Iterator[str]:
+    """Say when the client deletes what it kept: with the session, by the time of its file."""
+    with suppress(OSError):
+        status = where.live.stat()
+        at = cleanup.in_force().deletes_at(status, is_desktop=False)
+        if at is not None:
+            day = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+            yield f"Its clean-up deletes that on {day}, unless the session goes on."
+
+
+def _edited(where: Place) -> Iterator[Finding]:
+    if not os.path.lexists(where.waiting):
         return
-    above = next(filter(is_folder, (root, *root.parents)))
-    if disk(real(above)) != disk(real(projects)):
-        yield Finding(
-            "",
-            str(root),
-            "settings",
-            "This is on another file system than the sessions, or in another mount of it, and "
-            "files cannot be moved there atomically: make it a folder on the same file system, "
-            "or mount the client's whole folder.",
-        )
-    if not os.access(above, os.W_OK):
-        yield Finding(
-            "",
-            str(above),
-            "settings",
-            "This folder is not writable, and archives go there: make it writable.",
-        )
+    with suppress(SessrotateError), state.opened(where) as found:  # said of the archive already
+        for path, detail in waiting.problems(found):
+            yield finding("edited", path, where.session, why=detail)
+
+
+# ── a live file ───────────────────────────────────────────────────────────────────────────────
+
+
+def _live_files(archives: Sequence[Place], sound: set[Path]) -> Iterator[Finding]:
+    """Yield what is wrong with live files, but those that were found `sound` with their archives.
+
+    Where the folder of all archives is gone, there is the same to do for all of its sessions.
+    """
+    places = Places(archives)
+    found: list[Finding] = []
+    for path in claude.sessions():
+        where = places.of(path)
+        if where is None or where.live not in sound:
+            found += _live_file(path, places)
+    lost = {each.session: printable(each.session) for each in found if each.kind == "damaged"}
+    folder = place.root() / place.ARCHIVES
+    if len(lost) > 1 and not is_folder(folder):
+        named = units.some([*lost.values()])
+        yield finding("damaged: all archives", folder, many=len(lost), named=named)
+        found = [each for each in found if each.session not in lost]
+    yield from found
+
+
+def _live_file(path: Path, places: Places) -> Iterator[Finding]:
+    """Yield the first thing that is wrong with a live file."""
+    begins_so = continued.begins_so(path)
+    strange = None if begins_so else _strange(path)
+    if strange is not None:
+        yield strange
+        return
+    session = names.session_of(path.name)
+    if (why := owner.not_own(path, places)) is not None:
+        yield finding("copy", path, session, why=why)
+    elif begins_so and (lost := owner.without_archive(path, places)) is not None:
+        yield finding("damaged: archive", lost.archive, lost.session, why=_problem(lost))
+    elif (where := places.of(path)) is None:
+        return
+    elif begins_so:
+        if (why := fleet.rewound_problem(where)) is not None:
+            yield finding("rewound", path, where.session, why=why)
+    elif not place.holds_something(where.archive):  # else it is said of that
+        yield from _trimmed(path, where)
+
+
+def _trimmed(path: Path, where: Place) -> Iterator[Finding]:
+    """Yield what a client kept of a session that was never rotated."""
+    if files := trim.replaced(where.live, where.session):
+        details = [trimmed.told(files, where.session).detail, *_swept(where)]
+        yield finding("cut", path, where.session, why=" ".join(details))
+
+
+def _problem(lost: Place) -> str:
+    try:
+        with state.opened(lost) as found:
+            return str(found.problem)
+    except SessrotateError as error:
+        return str(error)
+
+
+def _strange(path: Path) -> Finding | None:
+    """Return what to say of a file that is only called like a session, or cannot be read."""
+    try:
+        if names.is_hidden(path.name) or not is_file(path):  # opening a pipe would wait
+            return None
+        if path.is_symlink():
+            return finding("stranger: link", path)
+        if is_zeros(path):
+            return finding("stranger: zeros", path, why=fleet.ZEROS)
+        with FileIO(inside.opened_at(path), "rb") as file:
+            is_empty = not os.fstat(file.fileno()).st_size  # clients leave such files
+            is_any = is_empty or claude.may_have_row(iter(partial(file.read, PIECE), b""))
+    except FileNotFoundError:
+        return None
+    except (DamagedError, OSError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        return finding("unread: session", path, reason=reason)
+    return None if is_any else finding("stranger: no row", path)
+
+
+# ── beside sessions ───────────────────────────────────────────────────────────────────────────
+
+
+def _beside() -> Iterator[Finding]:
+    """Yield what lies beside sessions, and sessions of Codex that nothing can read."""
+    for client in clients.clients():
+        yield from (finding("stranger: copy", path) for path in client.copies())
+    yield from (finding("stranger: draft", path) for path in cold.left_behind(time.time()))
+    for path in cold.seconds():
+        has_first = os.path.lexists(cold.form(path))
+        yield finding("stranger: second" if has_first else "stranger: alone", path)
+    for path in codex.sessions():
+        if path != cold.plain(path) and not cold.is_readable(path):
+            yield finding("damaged: rollout", path)
+
+
+def _agents_alone(known: set[str]) -> Iterator[Finding]:
+    """Yield sessions of which only transcripts of agents are there, and that have no archive."""
+    found: dict[str, list[Path]] = {}
+    for session, path in agents.alone():
+        if session not in known:
+            found.setdefault(session, []).append(path)
+    for session, paths in found.items():
+        some = units.some([printable(str(path)) for path in paths], 1)
+        yield finding("stranger: agents", paths[0], session, paths=some)

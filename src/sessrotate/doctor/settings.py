@@ -109,9 +109,7 @@ def _rule(rule: cleanup.Cleanup) -> str:
 def _doomed(rule: cleanup.Cleanup, now: float) -> Setting:
     """Say which sessions the client will delete soon."""
     found = cleanup.doomed(rule, WEEK, now)
-    more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
-    named = f"{', '.join(found[:_NAMED])}{more}"
-    what = f": {named}; `sessrotate archive SESSION` saves one" if found else ""
+    what = f": {units.some(found, _NAMED)}; `sessrotate archive SESSION` saves one" if found else ""
     return Setting("of those, within a week", f"{len(found):,}{what}", len(found))
 
 
@@ -125,7 +123,7 @@ def _saved(rule: cleanup.Cleanup) -> str:
         return "no: `sessrotate setup` changes that"
     if math.isinf(rule.period):
         return "by each run; the client deletes nothing now"
-    after = min(rule.saved_after(margin), max(rules.older_than or math.inf, cleanup.DAY))
+    after = min(rule.saved_after(margin), max(rules.older_than or math.inf, units.DAY))
     return f"by each run, once unused for {cleanup.days(after)}"
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import fs, names, platforms
+from sessrotate import fs, names, platforms, units
 from sessrotate.archive.place import Place, holds_something
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
@@ -90,9 +90,8 @@ def strangers(found: State, segments: Sequence[Segment]) -> str | None:
     if not files:
         return None
     folder = printable(str(found.place.archive))
-    listed = ", ".join(printable(file) for file in files[:3])
-    more = f" and {len(files) - 3} more" if len(files) > 3 else ""  # noqa: PLR2004 - a sentence
-    return f"{folder} holds {listed}{more}, which no {names.MANIFEST} lists."
+    some = units.some([printable(file) for file in files])
+    return f"{folder} holds {some}, which no {names.MANIFEST} lists."
 
 
 def without_links(place: Place) -> str:

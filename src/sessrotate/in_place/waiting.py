@@ -31,8 +31,9 @@ from sessrotate.in_place.swap import change_record
 from sessrotate.model import FileIdentity, Span
 from sessrotate.system import in_use, lease
 from sessrotate.system.source import Source
+from sessrotate.units import DAY
 
-QUIET: Final = 86_400.0
+QUIET: Final = DAY
 """Seconds without a change after which a replaced file is let go where there are no leases."""
 
 _AT_ONCE: Final = 1024 * 1024

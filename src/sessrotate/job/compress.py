@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from sessrotate import units
 from sessrotate.archive.place import Place
 from sessrotate.clients.codex import cold
 from sessrotate.in_place import fleet, gain
@@ -35,7 +36,7 @@ def deed(job: Job) -> Iterator[Outcome]:
     after = job.settings.codex.compress_after or 0.0
     is_named = job.scope.only is not None
     least = 0 if is_named else rollouts.WORTH
-    found = rollouts.wanted(after if is_named else max(after, cold.DAY), job.now, least)
+    found = rollouts.wanted(after if is_named else max(after, units.DAY), job.now, least)
     if found and not is_named:
         found = rollouts.rested(found, job.now, journal.plain_since())
     found = [each for each in found if job.wants(each) and job.was_shown("compress", each)]

@@ -34,7 +34,7 @@ from sessrotate.system import locks, ownership, user_folders
 MOST_LINES: Final = 1000
 MOST_BYTES: Final = 1 << 20
 MOST_RUNS: Final = 20
-MOST_SECONDS: Final = 365 * 86_400.0
+MOST_SECONDS: Final = 365 * units.DAY
 
 _MOST_NUMBER: Final = 1 << 31
 """A run's number from here on is not ours: the next ones would soon be too large to be read."""

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sessrotate import units
 from sessrotate.archive import archived_file, state
 from sessrotate.archive.place import Place
-from sessrotate.clients.claude import cleanup
 from sessrotate.errors import storage
 from sessrotate.in_place import fleet, gain, operations, recover, waiting
 from sessrotate.in_place.gain import Forecast
@@ -225,7 +225,7 @@ def _rotated(job: Job, found: Wanted, least: int = 0) -> Iterator[Outcome]:
 def _due_for_archive(job: Job) -> list[Place]:
     rule = job.settings.archive
     # Whoever used a session within a day would look for it.
-    older_than = None if rule.older_than is None else max(rule.older_than, cleanup.DAY)
+    older_than = None if rule.older_than is None else max(rule.older_than, units.DAY)
     found = archive.wanted(older_than, rule.before_cleanup, job.now)
     return [where for where in found if job.wants(where)]
 

@@ -22,14 +22,15 @@ from sessrotate.render import columns
 from sessrotate.render.columns import Canvas, Columns, Row
 from sessrotate.render.common import count, size
 from sessrotate.reports.session_info import SessionInfo, short_names
+from sessrotate.units import DAY
 
 _AGES: Final = (
     (3600.0, 60.0, "minute"),
     (48 * 3600.0, 3600.0, "hour"),
-    (21 * 86_400.0, 86_400.0, "day"),
-    (70 * 86_400.0, 7 * 86_400.0, "week"),
-    (730 * 86_400.0, 30.44 * 86_400.0, "month"),
-    (float("inf"), 365.25 * 86_400.0, "year"),
+    (21 * DAY, DAY, "day"),
+    (70 * DAY, 7 * DAY, "week"),
+    (730 * DAY, 30.44 * DAY, "month"),
+    (float("inf"), 365.25 * DAY, "year"),
 )
 """Up to how many seconds an age is given in which unit: the unit's seconds and name."""
 

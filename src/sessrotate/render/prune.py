@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from sessrotate import units
 from sessrotate.errors import printable
 from sessrotate.render import common, outcomes
 from sessrotate.render.common import count, size
@@ -130,11 +131,10 @@ def intent(going: Going, verb: str) -> str:
 def strangers(dues: Iterable[Due]) -> Iterator[str]:
     """Yield a sentence for each trash that has files which were never pruned."""
     for due in dues:
-        named = ", ".join(printable(name, 60) for name in due.strangers[:3])
-        more = f" and {len(due.strangers) - 3:,} more" if len(due.strangers) > 3 else ""  # noqa: PLR2004 - as above
+        named = units.some([printable(name, 60) for name in due.strangers])
         name = printable(due.where.session)
         if named:
-            yield f"The trash of {name} has files that were never pruned: {named}{more}. They stay."
+            yield f"The trash of {name} has files that were never pruned: {named}. They stay."
 
 
 def shown(going: Going, done: tuple[int, int] | None = None, *, dry_run: bool = False) -> Shown:

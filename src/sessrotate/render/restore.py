@@ -18,6 +18,7 @@ from sessrotate.in_place.outcome import Outcome
 from sessrotate.render import common, outcomes
 from sessrotate.render.common import count, size
 from sessrotate.render.outcomes import BROUGHT_BACK, Seen, Shown
+from sessrotate.units import DAY
 
 if TYPE_CHECKING:
     from sessrotate.archive.place import Place
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from sessrotate.retention.way_back import WayBack
 
 _RUNS: Final = ("run", "when (UTC)", "command", "sessions", "undoing it")
-_DAY: Final = 86_400.0
 
 
 def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterator[str]:
@@ -53,7 +53,7 @@ def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterat
     if plan.unused is not None:
         verb = "would count" if dry_run else "counts"
         yield (
-            f"It {verb} as used now: after {plan.unused / _DAY:,.0f} days without use its client "
+            f"It {verb} as used now: after {plan.unused / DAY:,.0f} days without use its client "
             "would delete it within a day."
         )
     if plan.missing:
@@ -106,8 +106,8 @@ def old(age: float, period: float) -> str:
     deletes it.
     """
     return (
-        f"It was last changed {age / _DAY:,.0f} days ago, and its client deletes sessions after "
-        f"{period / _DAY:,.0f} days, at its next start. To keep it, `touch` the file now or raise "
+        f"It was last changed {age / DAY:,.0f} days ago, and its client deletes sessions after "
+        f"{period / DAY:,.0f} days, at its next start. To keep it, `touch` the file now or raise "
         "cleanupPeriodDays; `restore` without --keep-times does that for you."
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from sessrotate import units
 from sessrotate.errors import INTERRUPTED, printable
 from sessrotate.render import common
 from sessrotate.render.common import CLIENTS, count, size, time
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from sessrotate.job.run_log import LastRun
     from sessrotate.reports.on_disk import OnDisk
     from sessrotate.status import Status
-
-_NAMED: Final = 3
-"""Sessions that are named of those whose archive is missing."""
 
 _MOST: Final = 3
 """Problems that are shown: the rest is for `doctor`."""
@@ -108,9 +106,8 @@ def _wrong(status: Status, missing: Sequence[str]) -> Iterator[str]:
 
 def _others(folders: Sequence[Path]) -> str:
     """Return the folders of the client that are not counted."""
-    named = ", ".join(printable(str(path)) for path in folders[:_NAMED])
-    more = f" and {len(folders) - _NAMED:,} more" if len(folders) > _NAMED else ""
-    return f"; not counted: {named}{more} (see CLAUDE_CONFIG_DIR)" if folders else ""
+    named = units.some([printable(str(path)) for path in folders])
+    return f"; not counted: {named} (see CLAUDE_CONFIG_DIR)" if folders else ""
 
 
 def _on_disk(found: OnDisk) -> str:
@@ -129,9 +126,8 @@ def _missing(sessions: Sequence[str]) -> str:
 
 
 def _named(sessions: Sequence[str]) -> str:
-    named = ", ".join(printable(each, 60) for each in sessions[:_NAMED])
-    more = f" and {len(sessions) - _NAMED:,} more" if len(sessions) > _NAMED else ""
-    return f"{count(len(sessions), 'session')} ({named}{more})"
+    named = units.some([printable(each, 60) for each in sessions])
+    return f"{count(len(sessions), 'session')} ({named})"
 
 
 def _by_itself(status: Status) -> str:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from sessrotate.units import DAY
+
 if TYPE_CHECKING:
     from sessrotate.in_place.outcome import Outcome
     from sessrotate.reports.on_disk import OnDisk
     from sessrotate.reports.session_info import SessionInfo
-
-DAY: Final = 86_400.0
 
 OLD: Final = 30
 """Days without use after which a session counts as old."""

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     Key = tuple[str, int]
 
-DAY: Final = 86_400.0
-"""Seconds."""
-
 
 class Policy(Struct, frozen=True):
     """What to keep and what to remove; None for a rule that is not given.

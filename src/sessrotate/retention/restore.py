@@ -47,6 +47,7 @@ from sessrotate.segments import load
 from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import body
 from sessrotate.system import in_use, locks
+from sessrotate.units import DAY
 
 if TYPE_CHECKING:
     from sessrotate.in_place.operations import Progress
@@ -72,7 +73,7 @@ class Wanted(Struct, frozen=True):
         return tuple(number for number in numbers if is_every or number in (self.pruned or ()))
 
 
-_SOON: Final = 86_400.0
+_SOON: Final = DAY
 """Seconds before the client deletes a session: what it would delete by then counts as used now."""
 
 ALL: Final = Wanted()

@@ -27,7 +27,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
-from sessrotate import find, fs, platforms
+from sessrotate import find, fs, platforms, units
 from sessrotate.archive.place import Place
 from sessrotate.clients.codex import client as codex
 from sessrotate.clients.codex import cold
@@ -57,7 +57,7 @@ WORTH: Final = 1 << 20
 SPARE: Final = 4 << 20
 """Bytes of the disk that are left to clients, who append to their sessions meanwhile."""
 
-REST: Final = 30 * cold.DAY
+REST: Final = 30 * units.DAY
 """Seconds for which a rollout stays plain that a resume, or its owner, made plain again."""
 
 _IN_SIGHT: Final = 128 * 1024
@@ -262,7 +262,7 @@ def check(source: Source) -> os.stat_result:
         if is_so:
             raise RefusedError(f"{name} {reason}.")
     idle = time.time() - status.st_mtime
-    if idle < cold.DAY and not all(each.locks for each in cold.writers(time.time())):
+    if idle < units.DAY and not all(each.locks for each in cold.writers(time.time())):
         raise RefusedError(
             f"{name} was written to within a day, and a Codex before 0.147, which holds no lock, "
             "was used in the last 90 days: try again tomorrow."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from sessrotate import units
 from sessrotate.archive.place import Place
 from sessrotate.clients.codex import client as codex
 from sessrotate.errors import RefusedError, printable
@@ -111,9 +112,8 @@ class WayBack(Struct, frozen=True):
         """What keeps the session from being whole, in a few words; empty where nothing does."""
         said = []
         if self.lost:
-            listed = ", ".join(f"{number:,}" for number in self.lost[:5])
-            more = f"{listed} and {len(self.lost) - 5:,} more" if self.lost[5:] else listed
-            said.append(f"segment{'s' if self.lost[1:] else ''} {more} left the trash for good")
+            some = units.some([f"{number:,}" for number in self.lost], 5)
+            said.append(f"segment{'s' if self.lost[1:] else ''} {some} left the trash for good")
         if self.is_cut:
             said.append("its client cut a part of the history out")
         return ", and ".join(said)

@@ -34,8 +34,8 @@ from sessrotate.clients.preview import EDGE
 from sessrotate.errors import DamagedError, printable
 from sessrotate.parsing import json_line
 from sessrotate.system import inside
+from sessrotate.units import DAY
 
-DAY: Final = 86_400.0
 _ENDLESS: Final = 10_000_000
 """Days that are taken for never: what is more overflows a date."""
 

@@ -18,15 +18,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from sessrotate import names
+from sessrotate import names, units
 from sessrotate.clients.codex import client as codex
 from sessrotate.clients.common import real
 from sessrotate.errors import DamagedError, RefusedError, printable
+from sessrotate.units import DAY
 
 WINDOW: Final = 27
 """Log 2 of the largest window that the client reads: 128 MiB (0.171; with 28 it lists nothing)."""
-
-DAY: Final = 86_400.0
 
 _SUFFIX: Final = names.CODEC_SUFFIX["zstd"]
 
@@ -136,14 +135,13 @@ def unread_by(now: float) -> str:
     others = sorted(each for each in writers(now) if not each.reads_compressed)
     if not others:
         return ""
-    named = ", ".join(
+    named = [
         printable(" ".join(filter(None, (each.originator or "unknown", each.version))), 60)
-        for each in others[:3]
-    )
-    more = f" and {len(others) - 3:,} more" if others[3:] else ""
+        for each in others
+    ]
     return (
-        f"Sessions of Codex of the last 90 days were written by {named}{more}, which may not find "
-        "a compressed session: known to are `codex` 0.142.5 and later."
+        f"Sessions of Codex of the last 90 days were written by {units.some(named)}, which may "
+        "not find a compressed session: known to are `codex` 0.142.5 and later."
     )
 
 

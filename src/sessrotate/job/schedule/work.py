@@ -10,6 +10,8 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from sessrotate.units import DAY
+
 Every = Literal["hourly", "daily", "weekly"]
 
 MARK: Final = "Written by `sessrotate schedule install`; `sessrotate schedule remove` removes it."
@@ -22,7 +24,7 @@ HOUR: Final = 3
 NAME: Final = "sessrotate"
 """What a schedule's files are called, where the client has its usual folder."""
 
-PERIODS: Final[dict[Every, float]] = {"hourly": 3600, "daily": 86_400, "weekly": 604_800}
+PERIODS: Final[dict[Every, float]] = {"hourly": 3600, "daily": DAY, "weekly": 7 * DAY}
 """Seconds between two starts."""
 
 TIMES: Final[dict[Every, str]] = {
