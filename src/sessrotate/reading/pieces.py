@@ -210,7 +210,9 @@ def of_state(found: State) -> Holder:
     session = found.place.session
     if found.problem is not None:
         return Holder(session, claude, problems=(Problem("live", found.problem),), state=found)
-    segments, history = archived(found), found.history()
+    history, segments = found.history(), None
+    if found.listed is not None:
+        segments = load.of_manifest(found.place.archive, found.listing, found.listed)
     archive, lost = ((), {}) if segments is None else (segments.problems, unreadable(segments))
     packed = {piece.index for piece in history if piece.where == "pack"}
     sealed, loose = list[OpenSegment](), list[Loose]()
@@ -237,13 +239,6 @@ def of_state(found: State) -> Holder:
         size=sum(piece.span.size for piece in history),
         state=found,
     )
-
-
-def archived(found: State) -> SegmentSet | None:
-    """Return the segments in a session's archive, None if nothing is archived."""
-    if found.listed is None:
-        return None
-    return load.of_manifest(found.place.archive, found.listing, found.listed)
 
 
 def _info(segments: SegmentSet, client: Client, part: SegmentFile) -> SegmentInfo:
