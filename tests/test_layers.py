@@ -288,7 +288,7 @@ def test_only_what_runs_without_msgspec_has_dataclasses() -> None:
         ("import sessrotate.cli.split, sessrotate.cli.stitch", {"rich", "ijson", "ctypes"}),
         ("import sessrotate.cli.setup, sessrotate.cli.status", {"tomlkit"}),
         (
-            "import sessrotate.segments.load, sessrotate.segments.split, sessrotate.reading.stitch",
+            "import sessrotate.segments.load, sessrotate.segments.split, sessrotate.reading.pieces",
             {"typer", "rich"},
         ),
     ],

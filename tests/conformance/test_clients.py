@@ -20,6 +20,7 @@ from sessrotate.export.scope import Scope
 from sessrotate.model import CODECS, LAYOUTS, Boundary, Codec, Layout, Span
 from sessrotate.parsing import json_line
 from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
+from sessrotate.reading.pieces import Holder
 from sessrotate.reading.session import Session
 from sessrotate.reports import discovery
 from sessrotate.segments import dating, plan, scan
@@ -283,7 +284,8 @@ def _in_memory(specimen: Specimen, segments: list[bytes]) -> Session:
         )
         for index, data in enumerate(segments)
     ]
-    return Session(specimen.client, specimen.session, Path("/nonexistent/session"), bodies)
+    holder = Holder(specimen.session, specimen.client, tuple(bodies))
+    return Session(Path("/nonexistent/session"), holder)
 
 
 @_every

@@ -9,10 +9,9 @@ import pytest
 
 from sessrotate.archive import state
 from sessrotate.errors import SessrotateError
-from sessrotate.reading import stitch
 from sessrotate.retention import prune, transaction
 from sessrotate.retention.policy import Policy
-from support import homes, oracle
+from support import homes, oracle, sets
 from support.crash.disk import Image
 from support.crash.judging import seen_of
 from support.crash.power import recorded
@@ -48,7 +47,7 @@ def check(image: Image, damage: bytes | None) -> None:
             assert listed.is_rebuilt
         gone = [entry.segment.index for entry in listed.segments if entry.pruned is not None]
         with state.opened(found.where) as opened:
-            told = b"".join(bytes(piece) for piece in stitch.stream(opened, lambda _gap: None))
+            told = sets.whole(opened, lambda _gap: None)
         assert told == b"".join(body for index, body in enumerate(BODIES) if index not in gone)
         files = [path for path in found.where.archive.rglob("*") if path.is_file()]
         for body in BODIES[:-1]:

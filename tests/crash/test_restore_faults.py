@@ -16,9 +16,9 @@ import pytest
 from sessrotate import names
 from sessrotate.archive import state
 from sessrotate.errors import SessrotateError
-from sessrotate.reading import stitch
 from sessrotate.retention import archive, prune, restore
 from sessrotate.retention.policy import Policy
+from support import sets
 from support.crash.changes import Faults
 from support.crash.disk import Image
 from support.crash.judging import seen_of
@@ -52,7 +52,7 @@ def check(image: Image) -> None:
     with laid_out(image) as found:
         with state.opened(found.where) as opened:  # nothing but what is in the trash is missing
             gaps: list[str] = []
-            told = b"".join(bytes(piece) for piece in stitch.stream(opened, gaps.append))
+            told = sets.whole(opened, gaps.append)
         assert told == HISTORY or (gaps and HISTORY.endswith(told))
         run(found)
         assert found.where.live.read_bytes() == HISTORY

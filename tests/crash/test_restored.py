@@ -10,9 +10,9 @@ import pytest
 
 from sessrotate.archive import restored, state
 from sessrotate.errors import SessrotateError
-from sessrotate.reading import stitch
 from sessrotate.retention import trash
 from sessrotate.units import DAY
+from support import sets
 from support.crash.disk import Image
 from support.crash.judging import seen_of
 from support.crash.power import recorded
@@ -98,6 +98,6 @@ def test_half_of_an_archive_never_passes_for_the_history() -> None:
         with laid_out(image) as found:
             found.where.live.write_bytes(short)
             with suppress(SessrotateError), state.opened(found.where) as opened:
-                assert b"".join(bytes(piece) for piece in stitch.stream(opened)) == HISTORY
+                assert sets.whole(opened) == HISTORY
                 told += 1
     assert told

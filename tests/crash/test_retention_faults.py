@@ -17,12 +17,11 @@ import pytest
 
 from sessrotate.archive import state
 from sessrotate.errors import SessrotateError
-from sessrotate.reading import stitch
 from sessrotate.retention import pin, prune, restore, transaction, trash
 from sessrotate.retention.policy import Policy
 from sessrotate.system import zstd
 from sessrotate.units import DAY
-from support import oracle
+from support import oracle, sets
 from support.crash.changes import Faults, Killed, Watch
 from support.crash.disk import Image
 from support.crash.judging import seen_of
@@ -138,7 +137,7 @@ def check_told(found: Session, deed: Deed) -> None:
     """See that a reader gets a history from before the change or after it, and its gaps."""
     gaps: list[str] = []
     with state.opened(found.where) as opened:
-        told = b"".join(bytes(piece) for piece in stitch.stream(opened, gaps.append))
+        told = sets.whole(opened, gaps.append)
     expected = [
         b"".join(body for index, body in enumerate(BODIES) if index not in gone)
         for gone in (deed.before, deed.after)
@@ -157,7 +156,7 @@ def check_tidied(found: Session, deed: Deed) -> None:
     gone = deed.after
     gaps: list[str] = []
     with state.opened(found.where) as opened:
-        told = b"".join(bytes(piece) for piece in stitch.stream(opened, gaps.append))
+        told = sets.whole(opened, gaps.append)
     assert told == b"".join(body for index, body in enumerate(BODIES) if index not in gone)
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from sessrotate.errors import DamagedError, StorageError
 from sessrotate.model import CODECS
-from sessrotate.reading import stitch
 from sessrotate.segments import load
 from support import sets
 from support.lines import session
@@ -83,7 +82,7 @@ def check_recognisable(folder: Path, data: bytes) -> None:
     if "intent.json" not in found:
         assert sets.stitched(folder) == data
         return
-    problems = stitch.verify(load.load(folder), sets.nothing)
+    problems = sets.holder(load.load(folder)).verify(sets.nothing)
     assert problems[0].kind == "unfinished"
     with pytest.raises(DamagedError, match="unfinished"):
         sets.stitched(folder)

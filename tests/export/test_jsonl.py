@@ -16,6 +16,7 @@ from sessrotate.export.scope import Scope
 from sessrotate.parsing.records import LONGEST
 from sessrotate.reading.deduplicate import Copies, once
 from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
+from sessrotate.reading.pieces import Holder
 from sessrotate.reading.session import Session, open_session
 from support.command_line import ID, boundary, row, session, write
 from support.examples import examples
@@ -102,8 +103,12 @@ def test_a_line_that_is_longer_than_can_be_held_comes_once(tmp_path: Path) -> No
 
 def test_a_line_that_a_gap_cut_off_gets_a_newline() -> None:
     """As the last one of a segment may be that another tool wrote."""
-    opened = Session(claude, ID, Path(), [body(0, row(0)[:-1]), body(1, row(1)[:-1])])
+    opened = in_memory(body(0, row(0)[:-1]), body(1, row(1)[:-1]))
     assert b"".join(jsonl.pieces(opened)) == row(0) + row(1)[:-1]
+
+
+def in_memory(*segments: OpenSegment) -> Session:
+    return Session(Path(), Holder(ID, claude, segments))
 
 
 def body(index: int, *pieces: bytes) -> OpenSegment:
@@ -162,7 +167,7 @@ def test_of_damaged_rows_the_first_copy_by_what_json_says_is_kept(
     older, newer = (
         b"".join(line + b"\n" for line in part) for part in (some[:first], some[first:])
     )
-    opened = Session(claude, ID, Path(), [body(0, older[:cut], older[cut:]), body(1, newer)])
+    opened = in_memory(body(0, older[:cut], older[cut:]), body(1, newer))
     kept = first_copies((older + newer).split(b"\n")[:-1])
     assert b"".join(jsonl.pieces(opened)) == b"".join(line + b"\n" for line in kept)
     assert [record.line for record in once(opened.history(), opened.key)] == kept

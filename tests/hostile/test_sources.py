@@ -15,9 +15,9 @@ import pytest
 
 from sessrotate.errors import InUseError
 from sessrotate.model import Codec, Layout
-from sessrotate.reading import stitch
 from sessrotate.segments import load, split
 from sessrotate.system.source import Source
+from support import sets
 from support.command_line import (
     ID,
     assert_one_sentence,
@@ -117,7 +117,7 @@ def reads_of(path: Path, folder: Path, codec: Codec) -> tuple[int, int]:
 
 
 def whole(folder: Path) -> bytes:
-    return b"".join(bytes(piece) for piece in stitch.stream(load.load(folder)))
+    return sets.whole(load.load(folder))
 
 
 @pytest.mark.parametrize("codec", ["plain", "zstd"])

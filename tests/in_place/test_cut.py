@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.archive import state
-from sessrotate.reading import stitch
 from sessrotate.reading.session import open_session
-from support import command_line, homes, oracle
+from support import command_line, homes, oracle, sets
 from support.command_line import ID, Ended, assert_one_sentence, boundary, called, row
 from support.homes import Home, snapshot
 from support.trimming import trimmed
@@ -70,7 +69,7 @@ def body(home: Home) -> bytes:
 def allowed(home: Home) -> bytes:
     """Return what `stitch --allow-gaps` gives."""
     with state.opened(home.where) as found:
-        return b"".join(bytes(piece) for piece in stitch.stream(found, lambda _gap: None))
+        return sets.whole(found, lambda _gap: None)
 
 
 def conversation(home: Home) -> list[bytes]:

@@ -12,10 +12,9 @@ from sessrotate import fs
 from sessrotate.archive import place, state
 from sessrotate.errors import DamagedError, InUseError, RefusedError, SessrotateError
 from sessrotate.in_place import aside, recover, seal
-from sessrotate.reading import stitch
 from sessrotate.retention import trash
 from sessrotate.system import in_use
-from support import homes
+from support import homes, sets
 from support.lines import session
 
 DATA = session(5, rows=60)
@@ -201,7 +200,7 @@ def test_a_reader_that_a_rotation_overtakes_reads_all(
 ) -> None:
     home = homes.home(tmp_path, monkeypatch, DATA)
     with state.opened(home.where) as found:
-        pieces = stitch.stream(found)
+        pieces = sets.holder(found).stream()
         home.rotate()
         # Whoever reads the replaced file keeps it as it was: what is archived are copies.
         assert b"".join(bytes(piece) for piece in pieces) == DATA
@@ -213,7 +212,7 @@ def test_a_reader_whose_file_is_cut_notices(
 ) -> None:
     home = homes.home(tmp_path, monkeypatch, DATA)
     with state.opened(home.where) as found:
-        pieces = stitch.stream(found)
+        pieces = sets.holder(found).stream()
         with monkeypatch.context() as patch:
             patch.setattr(seal, "_may_shorten", lambda *_: True)  # as where nobody can tell
             home.rotate()

@@ -10,12 +10,11 @@ import pytest
 
 from sessrotate.archive import state
 from sessrotate.errors import DamagedError, InUseError, RefusedError, WrongUsageError
-from sessrotate.reading import stitch
 from sessrotate.retention import pin, prune, trash
 from sessrotate.retention.policy import Policy
 from sessrotate.retention.prune import PrunePlan
 from sessrotate.units import DAY
-from support import command_line, homes, oracle
+from support import command_line, homes, oracle, sets
 from support.command_line import ID, boundary, row
 from support.homes import Home, snapshot
 
@@ -45,7 +44,7 @@ def pruned(home: Home, policy: Policy = LAST_TWO) -> PrunePlan:
 def stitched(home: Home) -> tuple[bytes, list[str]]:
     gaps: list[str] = []
     with state.opened(home.where) as found:
-        return b"".join(bytes(piece) for piece in stitch.stream(found, gaps.append)), gaps
+        return sets.whole(found, gaps.append), gaps
 
 
 def trashed(home: Home) -> set[str]:

@@ -10,7 +10,6 @@ import pytest
 
 from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError
 from sessrotate.model import CODECS, LAYOUTS, Codec, Layout
-from sessrotate.reading import stitch
 from sessrotate.segments import load
 from sessrotate.segments.header_chain import Folder
 from support import sets
@@ -59,7 +58,7 @@ def test_a_missing_segment_is_named(
     files[missing].unlink()
     with pytest.raises(DamagedError, match=f"Segment {missing} .* is missing"):
         sets.stitched(tmp_path / "out")
-    (problem,) = stitch.verify(load.load(tmp_path / "out"), sets.nothing)
+    (problem,) = sets.holder(load.load(tmp_path / "out")).verify(sets.nothing)
     assert problem.kind == "missing"
 
 
@@ -74,7 +73,7 @@ def test_a_changed_byte_is_named(
     files[changed].write_bytes(data)
     with pytest.raises(DamagedError, match=f"Segment {changed} "):
         sets.stitched(tmp_path / "out")
-    problems = stitch.verify(load.load(tmp_path / "out"), sets.nothing)
+    problems = sets.holder(load.load(tmp_path / "out")).verify(sets.nothing)
     assert [problem.kind for problem in problems] == ["changed"]
 
 
@@ -154,7 +153,7 @@ def test_a_manifest_that_gives_another_digest_of_the_whole_is_noticed(
     path.write_bytes(path.read_bytes().replace(told, b"xxh3_128:" + b"0" * 32))
     with pytest.raises(DamagedError, match="digest of the whole"):
         sets.stitched(tmp_path / "out")
-    (problem,) = stitch.verify(load.load(tmp_path / "out"), sets.nothing)
+    (problem,) = sets.holder(load.load(tmp_path / "out")).verify(sets.nothing)
     assert problem.kind == "manifest"
 
 
@@ -170,7 +169,7 @@ def test_a_damaged_segment_is_never_taken_for_a_session(
     found = load.find(files[2])
     assert found is not None
     with pytest.raises(DamagedError, match="Segment 2 "):
-        b"".join(stitch.stream(found))
+        sets.whole(found)
 
 
 def test_a_compressed_segment_alone_is_never_taken_for_a_session(
@@ -193,6 +192,6 @@ def test_a_manifest_of_another_program_says_nothing(source: Path) -> None:
 def test_a_leftover_beside_a_set_is_named_and_does_no_harm(source: Path, tmp_path: Path) -> None:
     a_set(source, tmp_path / "out", "numbered", "plain", keep=True)
     (tmp_path / "out" / "s.9.jsonl").write_bytes(b"stray")
-    (problem,) = stitch.verify(load.load(tmp_path / "out"), sets.nothing)
+    (problem,) = sets.holder(load.load(tmp_path / "out")).verify(sets.nothing)
     assert problem.kind == "leftover"
     assert sets.stitched(tmp_path / "out") == source.read_bytes()

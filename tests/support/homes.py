@@ -21,8 +21,8 @@ from sessrotate.archive import place, state
 from sessrotate.errors import RefusedError, SessrotateError
 from sessrotate.fs import exact
 from sessrotate.in_place import operations, waiting
-from sessrotate.reading import stitch
 from sessrotate.system import lease
+from support import sets
 from support.command_line import ID, write
 from support.crash.changes import TWO_NAMES
 from support.portable import lack
@@ -107,12 +107,12 @@ class Home:
 
     def stitched(self) -> bytes:
         with state.opened(self.where) as found:
-            return b"".join(bytes(piece) for piece in stitch.stream(found))
+            return sets.whole(found)
 
     def problems(self) -> list[Problem]:
         """Return what is wrong but for what an interrupted run left."""
         with state.opened(self.where) as found:
-            problems = stitch.verify(found, lambda _done: None)
+            problems = sets.holder(found).verify(lambda _done: None)
         return [problem for problem in problems if problem.kind != "leftover"]
 
     def segment(self, number: int) -> Path:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessrotate.reading import stitch
+from sessrotate.archive.state import State
+from sessrotate.reading import pieces
 from sessrotate.segments import load, split
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from sessrotate.model import Codec, Layout, SplitPlan
+    from sessrotate.reading.pieces import Holder
     from sessrotate.segments.manifest import Manifest
+    from sessrotate.segments.segment_set import SegmentSet
 
 
 def nothing(_done: int) -> None:
@@ -34,4 +38,14 @@ def made(path: Path, folder: Path, layout: Layout = "numbered", codec: Codec = "
 
 def stitched(folder: Path, file: str | None = None) -> bytes:
     """Return what the segments of a folder give."""
-    return b"".join(bytes(piece) for piece in stitch.stream(load.load(folder, file)))
+    return whole(load.load(folder, file))
+
+
+def holder(found: State | SegmentSet) -> Holder:
+    """Return what reads a session in place, or a folder of segments, that is open already."""
+    return pieces.of_state(found) if isinstance(found, State) else pieces.of_set(found)
+
+
+def whole(found: State | SegmentSet, on_gap: Callable[[str], None] | None = None) -> bytes:
+    """Return all bytes of what is open already."""
+    return b"".join(bytes(piece) for piece in holder(found).stream(on_gap))

@@ -16,7 +16,7 @@ from sessrotate.archive import owner, state
 from sessrotate.cli import rotate, streams
 from sessrotate.cli.options import DryRun, Json, Quiet, SessionOrNone, Wait, Yes, flag, sized
 from sessrotate.errors import RefusedError, RequestError, WrongUsageError, printable
-from sessrotate.reading import stitch
+from sessrotate.reading import pieces
 from sessrotate.render import segment_table
 from sessrotate.render import split as render_split
 from sessrotate.segments import compressed_session, split
@@ -192,8 +192,8 @@ def _opened(path: Path, folder: Path) -> Iterator[Source]:
             yield stack.enter_context(compressed_session.opened(path))
             return
         above = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())
-        pieces = stitch.stream(found, _pruned)
-        whole = compressed_session.ComposedSession(found.place.live, pieces, above)
+        parts = pieces.of_state(found).stream(_pruned)
+        whole = compressed_session.ComposedSession(found.place.live, parts, above)
         yield stack.enter_context(whole)
 
 

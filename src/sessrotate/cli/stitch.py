@@ -9,11 +9,10 @@ from typing import Annotated
 import typer
 
 from sessrotate import find
-from sessrotate.archive.state import State
 from sessrotate.cli import streams, to_file
 from sessrotate.cli.options import AllowPruned, Quiet, Segments, new_file
 from sessrotate.errors import WrongUsageError, printable
-from sessrotate.reading import holders, stitch
+from sessrotate.reading import holders
 
 
 def command(
@@ -38,12 +37,13 @@ def command(
     it, exits with 74, and leaves no FILE.
     """
     with holders.opened(find.path_of(source)) as holder:
-        if isinstance(holder, State) and holder.is_gone and holder.problem is None:
+        found = holder.state
+        if found is not None and found.is_gone and found.problem is None:
             streams.warn(
-                f"{printable(str(holder.place.live))} is gone. This is what its archive holds."
+                f"{printable(str(found.place.live))} is gone. This is what its archive holds."
             )
-        pieces = stitch.stream(holder, streams.warn if allow_gaps else None)
-        _write(stitch.size(holder), pieces, output, quiet=quiet)
+        pieces = holder.stream(streams.warn if allow_gaps else None)
+        _write(holder.size, pieces, output, quiet=quiet)
 
 
 def _write(size: int, pieces: Iterator[memoryview], output: Path | None, *, quiet: bool) -> None:

@@ -11,15 +11,14 @@ import typer
 from sessrotate import find, names
 from sessrotate.archive import continued, owner, place, restored, trimmed
 from sessrotate.archive.place import Place
-from sessrotate.archive.state import State
 from sessrotate.cli import streams
 from sessrotate.cli.options import Every, Json, ManySegments, Quiet, one_of
 from sessrotate.errors import DamagedError, SessrotateError, StorageError, printable
-from sessrotate.reading import holders, stitch
-from sessrotate.reading.holders import Holder
+from sessrotate.reading import holders, pieces
+from sessrotate.reading.pieces import Holder
 from sessrotate.render import common
 from sessrotate.segments import load
-from sessrotate.segments.segment_set import Problem, SegmentSet
+from sessrotate.segments.segment_set import Problem
 
 
 def command(
@@ -98,16 +97,15 @@ def _check(
     """
     try:
         with holders.opened(path) as holder:
-            size = stitch.size(holder)
-            kept = _kept(path) if isinstance(holder, holders.WholeFile) else None
+            kept = None if holder.file is None else _kept(path)
             read = holder if kept is None else kept
-            with streams.progress("Verifying", stitch.size(read), quiet=quiet) as progress:
-                problems = stitch.verify(read, progress)
+            with streams.progress("Verifying", read.size, quiet=quiet) as progress:
+                problems = read.verify(progress)
             if kept is None:
-                return problems, _summary(holder, size)
+                return problems, _summary(holder)
             return problems, (
                 "all of it is in this one file; the archive from before, which goes when its "
-                f"grace time is over: {_summary(kept, stitch.size(kept))}"
+                f"grace time is over: {_summary(kept)}"
             )
     except DamagedError as error:
         return [Problem("manifest", str(error))], ""
@@ -119,31 +117,29 @@ def _check(
         return [Problem("unread", str(error))], ""
 
 
-def _kept(path: Path) -> SegmentSet | None:
+def _kept(path: Path) -> Holder | None:
     """Return the archive of a session that was restored, as long as it is there."""
     where = place.of(path)
     found = None if where is None else restored.of(where)
     if where is None or found is None or not found.has_segments:
         return None
-    return load.find(where.archive)
+    segments = load.find(where.archive)
+    return None if segments is None else pieces.of_set(segments)
 
 
-def _summary(holder: Holder, size: int) -> str:
+def _summary(holder: Holder) -> str:
     """Return the sentence for a source without problems."""
-    match holder:
-        case State():
-            listed = holder.listed.segments if holder.listed else ()
-            pruned = sum(each.pruned is not None for each in listed)
-            many = common.count(len(listed) - pruned, "archived segment")
-            live = "the live file is gone" if holder.is_gone else "the live file"
-            live = "the rest, put away" if holder.is_archived else live
-            return f"{many} and {live}, {common.size(size)}: {_whole(pruned)}"
-        case SegmentSet():
-            pruned = sum(each.pruned is not None for each in holder.parts)
-            many = common.count(len(holder.parts) - pruned, "segment")
-            return f"{many}, {common.size(size)}: {_whole(pruned)}"
-        case _:
-            return "all of it is in this one file: nothing to check"
+    if holder.file is not None:
+        return "all of it is in this one file: nothing to check"
+    pruned, found = holder.pruned, holder.state
+    kept = len(holder.sealed) - pruned
+    if found is None:
+        many = common.count(kept, "segment")
+    else:
+        live = "the live file is gone" if found.is_gone else "the live file"
+        live = "the rest, put away" if found.is_archived else live
+        many = f"{common.count(kept, 'archived segment')} and {live}"
+    return f"{many}, {common.size(holder.size)}: {_whole(pruned)}"
 
 
 def _whole(pruned: int) -> str:

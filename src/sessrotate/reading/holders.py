@@ -12,39 +12,19 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
-
 from sessrotate import clients, names
 from sessrotate.archive import continued, owner, state
 from sessrotate.archive.place import Place
-from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.clients.common import is_file
-from sessrotate.clients.protocol import Client
 from sessrotate.errors import DamagedError, InputError, RequestError, printable
-from sessrotate.reading import foreign_set, salvage
-from sessrotate.reading.salvage import Salvaged
+from sessrotate.reading import foreign_set, pieces, salvage
+from sessrotate.reading.pieces import Holder
 from sessrotate.segments import compressed_session, load
 from sessrotate.segments.header_chain import Folder
-from sessrotate.segments.segment_set import HARMLESS, SegmentSet
+from sessrotate.segments.segment_set import HARMLESS
 from sessrotate.system.source import Source
-
-
-class WholeFile(Struct, frozen=True):
-    """A session file that was never split, open for reading."""
-
-    source: Source
-    client: Client
-
-
-Holder = State | SegmentSet | WholeFile | Salvaged
-"""What holds a session.
-
-`State` is a session in its client's folder of which an archive holds a part; `SegmentSet` is a
-folder of segments, written by `split` or by another tool; `Salvaged` is an archive put aside of
-which nothing proves that it is whole.
-"""
 
 
 class Around:
@@ -85,7 +65,7 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
             found = stack.enter_context(state.opened(where))
             # Of a session that is whole again, its archive stands for the session, too.
             if found.is_rotated or (found.restored is not None and path.name != where.live.name):
-                yield found
+                yield pieces.of_state(found)
                 return
         if begins_so:
             if where is None:
@@ -94,22 +74,22 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
                     "put an unchanged copy in its place, or read the session itself."
                 )
             # A client forked a rotated session, and copied the header: this is all of the fork.
-            yield WholeFile(stack.enter_context(Source.itself(path)), claude)
+            yield pieces.of_file(stack.enter_context(Source.itself(path)), claude)
             return
         if where is None and salvage.is_aside(path):
             yield _aside(path, stack)
             return
         if is_compressed(path):
-            yield WholeFile(stack.enter_context(transcript(path)), claude)
+            yield pieces.of_file(stack.enter_context(transcript(path)), claude)
             return
         # Before our own sets: these take whatever has a header for a segment of theirs.
         folder = around.folder(path)
         segments = foreign_set.find(path, folder) or load.find(path, folder)
         if segments is not None:
-            yield segments
+            yield pieces.of_set(segments)
             return
         source = stack.enter_context(compressed_session.opened(path))
-        yield WholeFile(source, clients.client_of(source))
+        yield pieces.of_file(source, clients.client_of(source))
 
 
 def is_compressed(path: Path) -> bool:
@@ -136,7 +116,7 @@ def _may_be_parted(where: Place) -> bool:
     return os.path.lexists(where.archive) or trim.may_be_trimmed(where.live, where.session)
 
 
-def _aside(path: Path, stack: ExitStack) -> SegmentSet | Salvaged:
+def _aside(path: Path, stack: ExitStack) -> Holder:
     """Return an archive that was put aside: as the set that it is, if nothing is wrong with it."""
     with suppress(InputError, RequestError):
         segments = load.find(path)
@@ -144,5 +124,5 @@ def _aside(path: Path, stack: ExitStack) -> SegmentSet | Salvaged:
             problem.kind in HARMLESS for problem in segments.problems
         )
         if segments is not None and is_whole and not (path / names.PACK).exists():
-            return segments
+            return pieces.of_set(segments)
     return salvage.opened(path, stack)

@@ -1,88 +1,275 @@
-"""A piece of a session's history → its bytes, from whichever file of the archive holds them.
+"""What holds a session → its history, part by part, and the session's exact bytes from it.
 
-Rule: only reads. A sealed segment and one that is still in the pack are compared with their digests
-while they pass; damage is an error at the latest behind the last byte. What another run moves away
-meanwhile is not damaged: who reads is told to try again.
+Promise: whoever reads, stitches, verifies or searches walks over the same parts, whatever holds the
+session. What comes out is right or ends in an error: damage inside of a segment is found at the
+latest behind its last byte. A set of another tool has no digests, so that it comes out only where
+the caller accepts that.
+
+Rule: only reads. What another run moves away meanwhile is not damaged: who reads is told to try
+again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
+from msgspec import Struct
 
-from sessrotate import names
-from sessrotate.archive import late_lines, state
+from sessrotate.archive import state
 from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.state import State
-from sessrotate.errors import DamagedError, InUseError, printable
-from sessrotate.model import Span
-from sessrotate.segments import load
-from sessrotate.segments.segment_set import SegmentFile, SegmentSet, body
+from sessrotate.clients.claude import client as claude
+from sessrotate.clients.protocol import Client
+from sessrotate.errors import DamagedError, InUseError, StorageError
+from sessrotate.model import Boundary, Span
+from sessrotate.reading import open_segments, pack
+from sessrotate.reading.open_segments import Loose, OpenSegment, SegmentInfo
+from sessrotate.segments import first_line, load
+from sessrotate.segments.segment_set import (
+    HARMLESS,
+    READABLE,
+    Problem,
+    SegmentFile,
+    SegmentSet,
+    body,
+    client_of,
+    unreadable,
+)
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
 
+if TYPE_CHECKING:
+    OnGap = Callable[[str], None]
+    """Is called with a sentence for each run of segments that is left out."""
+    Progress = Callable[[int], None]
+    """Is called with the number of bytes of the history that are done."""
 
-def archived(found: State) -> SegmentSet | None:
-    """Return the segments in a session's archive, None if nothing is archived."""
-    if found.listed is None:
-        return None
-    return load.of_manifest(found.place.archive, found.listing, found.listed)
+
+_ALLOWABLE: Final = {
+    "pruned": "Pass --allow-gaps to leave out what was pruned.",
+    "unproven": "Pass --allow-gaps to stitch it all the same.",
+    "cut": "Pass --allow-gaps to stitch what there is.",
+}
+"""Kinds of problems that a caller may accept, and how."""
+
+_OTHER: Final = "The digest of the whole session is not the one in manifest.json."
 
 
-def read(found: State, piece: HistorySpan, segments: SegmentSet | None) -> Iterator[memoryview]:
-    """Yield the bytes of one piece of a session's history; `segments` is what `archived` returned.
+class Holder(Struct, frozen=True):
+    """What holds a session, open for reading: a file, a folder of segments, or a live file's parts.
 
-    Each view is valid until the next is asked for. Raises DamagedError if the piece is gone or has
-    changed, InUseError if another run moved it meanwhile, StorageError if the system reports an
-    error.
+    * `session`: its id, None where only the file's name says it.
+    * `sealed`: the segments that have a file of their own, or will, in order.
+    * `loose`: the lines behind them, in order.
+    * `problems`: what is wrong, as far as that is known without reading on.
+    * `size`: how many bytes `stream` will yield, 0 where only reading tells.
+    * `digest`: that of all bytes together, None where nothing says it.
+    * `refusal`: why the bytes come out only where gaps are accepted, whatever is wrong.
+    * `state`: what was found of a session in its client's folder, if an archive has a part of it.
+    """
+
+    session: str | None
+    client: Client
+    sealed: tuple[OpenSegment, ...] = ()
+    loose: tuple[Loose, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    size: int = 0
+    digest: str | None = None
+    refusal: str | None = None
+    state: State | None = None
+
+    @property
+    def file(self) -> Source | None:
+        """The file of a session that was never split, None of any other."""
+        is_one = self.state is None and not self.sealed and self.loose
+        return self.loose[0].file if is_one else None
+
+    @property
+    def pruned(self) -> int:
+        """How many segments were pruned."""
+        return sum(each.is_pruned for each in self.sealed)
+
+    def check(self) -> None:
+        """Raise DamagedError if no part of the session can be read."""
+        for problem in self.problems:
+            if problem.index is None and problem.kind not in READABLE:
+                raise DamagedError(problem.detail)
+
+    def segments(self) -> list[OpenSegment]:
+        """Return all segments, the live ones last; a live file is read once to find them.
+
+        Raises as `check` and `scan.scan` do.
+        """
+        self.check()
+        if not self.loose:
+            return [*self.sealed]
+        live = self.loose[0].file
+        if live is None:
+            return [*self.sealed[:-1], pack.behind(self.sealed[-1], self.loose)]
+        place = sum(each.info.bytes or 0 for each in self.sealed)
+        is_cut = self.state is not None and self.state.has_gap
+        prefix, number = self.loose[0].span.start, len(self.sealed)
+        found = open_segments.of_live(live, self.client, prefix, number, place, is_cut=is_cut)
+        return [*self.sealed, *pack.with_late(found, self.loose)]
+
+    def stream(self, on_gap: OnGap | None = None) -> Iterator[memoryview]:
+        """Yield the session's bytes in pieces, each valid until the next is asked for.
+
+        A session in place may be in the middle of a rotation, by a process that still runs or that
+        died. `on_gap` is called for segments that were pruned, which are then left out, and for a
+        set without digests; if it is None, both are errors. Raises DamagedError, with a sentence
+        that names the segment, if anything is missing or has changed: before the first byte where
+        that is known beforehand.
+        """
+        self._accept(on_gap)  # before the first byte: what goes into a pipe cannot be taken back
+        whole = Fingerprint()
+        for _, problem, pieces in self._parts():
+            for piece in pieces() if problem is None else ():
+                if self.digest is not None:
+                    whole.update(piece)
+                yield memoryview(piece)
+        if self.digest not in {None, whole.digest} and not self.pruned:
+            raise DamagedError(_OTHER)
+
+    def verify(self, progress: Progress) -> list[Problem]:
+        """Read every segment and return all that is wrong; an empty list if nothing is.
+
+        A file that was never split has nothing to be compared with.
+        """
+        refused = [] if self.refusal is None else [Problem("unfinished", self.refusal)]
+        problems, whole, done = [*refused, *self.problems], Fingerprint(), 0
+        for index, problem, pieces in self._parts() if self.file is None else ():
+            try:
+                for piece in pieces() if problem is None else ():
+                    if self.digest is not None:
+                        whole.update(piece)
+                    done += len(piece)
+                    progress(done)
+            except DamagedError as error:
+                problems.append(Problem("changed", str(error), index))
+        was_read = all(each.kind in {"leftover", "cut"} for each in problems)  # nor pruned
+        if was_read and self.digest not in {None, whole.digest}:
+            problems.append(Problem("manifest", _OTHER))
+        return problems
+
+    def _parts(self) -> Iterator[tuple[int | None, str | None, open_segments.Pieces]]:
+        """Yield all parts: the segment's number, why it cannot be read, and what reads it."""
+        for each in self.sealed:
+            yield each.info.index, each.problem, each.pieces
+        for rest in self.loose:
+            yield None, None, partial(rest.read, rest.span)
+
+    def _accept(self, on_gap: OnGap | None) -> None:
+        if self.refusal is not None and on_gap is None:
+            raise DamagedError(self.refusal)
+        for problem in self.problems:
+            if on_gap is not None and (self.refusal is not None or problem.kind in _ALLOWABLE):
+                on_gap(problem.detail)
+            elif problem.kind in _ALLOWABLE:
+                raise DamagedError(f"{problem.detail} {_ALLOWABLE[problem.kind]}")
+            elif problem.kind not in HARMLESS:
+                raise DamagedError(problem.detail)
+
+
+# ── the holders ──────────────────────────────────────────────────────────────────────────────
+
+
+def of_file(source: Source, client: Client) -> Holder:
+    """Return the holder of a session file that was never split."""
+    size = source.size()
+    return Holder(None, client, loose=(Loose(Span(0, size), source.pieces, source),), size=size)
+
+
+def of_set(segments: SegmentSet) -> Holder:
+    """Return the holder of a folder of segments, written by `split` or by another tool."""
+    client = client_of(segments.folder, segments.parts, segments.client)
+    problems = unreadable(segments)
+    return Holder(
+        segments.session,
+        client,
+        tuple(
+            OpenSegment(
+                _info(segments, client, part),
+                partial(body, segments, part),
+                problems.get(part.index),
+                is_pruned=part.pruned is not None,
+            )
+            for part in segments.parts
+        ),
+        problems=segments.problems,
+        size=segments.source_bytes or 0,
+        digest=segments.source_digest,
+    )
+
+
+def of_state(found: State) -> Holder:
+    """Return the holder of a session in its client's folder of which an archive has a part."""
+    session = found.place.session
+    if found.problem is not None:
+        return Holder(session, claude, problems=(Problem("live", found.problem),), state=found)
+    history, segments = found.history(), None
+    if found.listed is not None:
+        segments = load.of_manifest(found.place.archive, found.listing, found.listed)
+    archive, lost = ((), {}) if segments is None else (segments.problems, unreadable(segments))
+    packed = {piece.index for piece in history if piece.where == "pack"}
+    sealed, loose = list[OpenSegment](), list[Loose]()
+    for piece in history:
+        read = partial(_read, found, segments, piece)
+        if segments is None or piece.index is None:
+            loose.append(Loose(piece.span, read, found.live if piece.where == "live" else None))
+            continue
+        info = _info(segments, claude, segments.parts[piece.index])
+        problem = None if piece.index in packed else lost.get(piece.index)
+        sealed.append(OpenSegment(info, read, problem, is_pruned=piece.where == "pruned"))
+    # What is in the pack is not lost, and the state knows of more cuts.
+    problems = (each for each in archive if each.kind != "cut")
+    return Holder(
+        session,
+        claude,
+        tuple(sealed),
+        tuple(loose),
+        problems=(
+            *pack.interrupted(found),
+            *(each for each in problems if each.kind != "missing" or each.index not in packed),
+            *found.cuts,
+        ),
+        size=sum(piece.span.size for piece in history),
+        state=found,
+    )
+
+
+def _info(segments: SegmentSet, client: Client, part: SegmentFile) -> SegmentInfo:
+    """Return what a manifest says of a segment, or else its first line."""
+    if part.segment is not None:
+        return open_segments.info(part.segment, part.lines)
+    opening: Boundary | None = None
+    if part.index and part.file is not None:
+        with suppress(DamagedError, StorageError):  # whoever reads it says so
+            opening = first_line.boundary(client, partial(body, segments, part))
+    time = opening.timestamp if opening is not None else None
+    return SegmentInfo(part.index, part.size, opening, time, None, "sealed")
+
+
+def _read(
+    found: State, segments: SegmentSet | None, piece: HistorySpan, span: Span | None = None
+) -> Iterator[bytes | memoryview]:
+    """Yield the bytes of one piece of a session's history, or a span of the live file's.
+
+    Each piece is valid until the next is asked for. A segment is compared with its digest while it
+    passes. Raises DamagedError if the piece is gone or has changed, InUseError if another run moved
+    it meanwhile, StorageError if the system reports an error.
     """
     try:
-        yield from _read(found, piece, segments)
+        if piece.where == "live" and found.live is not None:
+            yield from found.live.pieces(piece.span if span is None else span)
+        elif piece.where == "sealed" and segments is not None and piece.index is not None:
+            yield from body(segments, segments.parts[piece.index])
+        else:
+            yield from pack.read(found, segments, piece)
     except DamagedError:
         if state.is_replaced(found):
             raise InUseError("The session was replaced while it was read; try again.") from None
         raise
-
-
-def _read(found: State, piece: HistorySpan, segments: SegmentSet | None) -> Iterator[memoryview]:
-    if piece.where == "live" and found.live is not None:
-        yield from _bytes(found.live, piece.span)
-    elif piece.where == "late":
-        yield from late_lines.kept(found)
-    elif segments is None or piece.index is None:
-        yield from _bytes(_pack(found), piece.span)
-    elif piece.where == "sealed":
-        yield from body(segments, segments.parts[piece.index])
-    else:
-        yield from _from_pack(found, segments, segments.parts[piece.index], piece.span)
-
-
-def _pack(found: State) -> Source:
-    if found.pack is None:
-        raise DamagedError(f"{printable(str(found.place.pack))} is gone.")
-    return found.pack
-
-
-def _bytes(source: Source, span: Span) -> Iterator[memoryview]:
-    return map(memoryview, source.pieces(span))
-
-
-def _from_pack(
-    found: State, segments: SegmentSet, part: SegmentFile, span: Span
-) -> Iterator[memoryview]:
-    """Yield a segment that is not sealed yet, or was while it was read: then from its file."""
-    pack, done, read = _pack(found), 0, Fingerprint()
-    try:
-        for data in _bytes(pack, span):
-            read.update(data)
-            yield data
-            done += len(data)
-    except InUseError:
-        for view in body(segments, replace(part, file=part.name)):
-            known = min(done, len(view))
-            done -= known
-            yield view[known:]
-        return
-    if read.digest != part.digest:
-        raise DamagedError(f"Segment {part.index} has changed in the {names.PACK}.")

@@ -9,32 +9,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import names
 from sessrotate.archive import continued, place, record
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import NotASessionError, SessrotateError, printable, storage
-from sessrotate.model import Span
-from sessrotate.reading import open_segments
+from sessrotate.reading import open_segments, pack
 from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
+from sessrotate.reading.pieces import Holder
 from sessrotate.segments import header_chain, live_header
 from sessrotate.segments.compressed_session import CompressedSession
-from sessrotate.segments.segment_set import SegmentFile, SegmentSet, body
+from sessrotate.segments.segment_set import Problem, SegmentFile, SegmentSet, body
 from sessrotate.system.source import Source
-
-
-class Salvaged(Struct, frozen=True):
-    """What can be read of an archive that was put aside; segments that cannot say why."""
-
-    folder: Path
-    session: str
-    segments: tuple[OpenSegment, ...]
 
 
 def is_aside(path: Path) -> bool:
@@ -45,8 +36,8 @@ def is_aside(path: Path) -> bool:
         return False
 
 
-def opened(folder: Path, stack: ExitStack) -> Salvaged:
-    """Open what there is; `stack` closes it.
+def opened(folder: Path, stack: ExitStack) -> Holder:
+    """Open what there is; `stack` closes it. Segments that cannot be read say why.
 
     Raises NotASessionError if nothing is there to be read, StorageError as the system reports.
     """
@@ -61,11 +52,21 @@ def opened(folder: Path, stack: ExitStack) -> Salvaged:
     doubled = {each.info.index for each in whole}
     kept = {index: each for index, each in sealed.items() if index not in doubled}
     kept |= {each.info.index: each for each in whole}
-    late = _late(folder, listing, max(kept, default=-1) + 1, stack)
+    late = pack.late(folder, listing, max(kept, default=-1) + 1, stack)
     found = (*_in_order(kept), *late)
     if not found:
         raise NotASessionError(f"There is nothing to read in {printable(str(folder))}.")
-    return Salvaged(folder, session, found)
+    lacking = (each for each in found if each.problem is not None)
+    return Holder(
+        session,
+        claude,
+        found,
+        problems=tuple(
+            Problem("unfinished", each.problem or "", each.info.index) for each in lacking
+        ),
+        refusal=f"{printable(str(folder))} was put aside, and nothing proves that it is whole: "
+        "pass --allow-gaps to get what can be read.",
+    )
 
 
 def _sealed(folder: Path, session: str, listing: frozenset[str]) -> dict[int, OpenSegment]:
@@ -138,29 +139,6 @@ def _opened(folder: Path, name: str, session: str) -> Source:
     return Source.inside(folder, file)
 
 
-def _late(
-    folder: Path, listing: frozenset[str], index: int, stack: ExitStack
-) -> Iterator[OpenSegment]:
-    """Yield the late lines that wait in a file of their own, unless the pack has them still."""
-    if names.LATE not in listing:
-        return
-    with suppress(SessrotateError):
-        late = stack.enter_context(Source.inside(folder, names.LATE))
-        size = late.size()
-        if names.PACK in listing:
-            pack = stack.enter_context(Source.inside(folder, names.PACK))
-            end = pack.size()
-            if end >= size and all(
-                one == other
-                for one, other in zip(
-                    pack.pieces(Span(end - size, end)), late.pieces(Span(0, size)), strict=True
-                )
-            ):
-                return
-        info = SegmentInfo(index, size, None, None, None, "sealed")
-        yield OpenSegment(info, partial(late.pieces, Span(0, size)))
-
-
 def _in_order(kept: Mapping[int, OpenSegment]) -> Iterator[OpenSegment]:
     """Yield segments by their numbers, and say once of each run of them that it is missing."""
     expected = 0
@@ -174,11 +152,3 @@ def _in_order(kept: Mapping[int, OpenSegment]) -> Iterator[OpenSegment]:
 
 def _gap(index: int, problem: str) -> OpenSegment:
     return OpenSegment(SegmentInfo(index, None, None, None, None, "sealed"), list, problem)
-
-
-def refusal(found: Salvaged) -> str:
-    """Return the sentence that what is here is no proven whole."""
-    return (
-        f"{printable(str(found.folder))} was put aside, and nothing proves that it is whole: pass "
-        "--allow-gaps to get what can be read."
-    )

@@ -24,7 +24,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import clients
-from sessrotate.archive.state import State
 from sessrotate.clients import opaque
 from sessrotate.clients.protocol import Reader
 from sessrotate.clients.view import Block, View
@@ -36,9 +35,10 @@ from sessrotate.parsing.records import Record
 from sessrotate.reading import holders, part, select, stretches
 from sessrotate.reading.deduplicate import Asks, asks, waiting
 from sessrotate.reading.excerpts import LONGEST, Group, excerpts
-from sessrotate.reading.holders import Around, Holder, WholeFile
-from sessrotate.reading.session import of_holder
-from sessrotate.reading.stretches import OfFile, OfState, Stretch, Stretches, Window
+from sessrotate.reading.holders import Around
+from sessrotate.reading.pieces import Holder
+from sessrotate.reading.session import Session
+from sessrotate.reading.stretches import Stretch, Stretches, Window
 from sessrotate.segments import compressed_session
 from sessrotate.segments.segment_set import content
 
@@ -157,7 +157,7 @@ class _Search:
         with holders.opened(self._path, self._around) as holder:
             all_of_it = self._stretches(holder)
             if all_of_it is not None:
-                yield from _said_once(self._in_lines(all_of_it))
+                yield from _said_once(self._in_lines(all_of_it, clients.reader(holder.client)))
                 return
             if not self._window.begin and self._may_match(holder):
                 yield from self._in_records(holder)
@@ -166,18 +166,13 @@ class _Search:
 
     def _stretches(self, holder: Holder) -> Stretches | None:
         """Return the stretches of a session that is made of lines, None of any other."""
-        match holder:
-            case State():
-                return OfState(holder)
-            case WholeFile(source=source, client=client):
-                reader = clients.reader(client)
-                is_made_so = reader.records is opaque.records
-                if is_made_so and (self._query.is_raw or reader.said is opaque.said):
-                    return OfFile(source, client)
-        return None
+        reader = clients.reader(holder.client)
+        is_made_so = reader.records is opaque.records
+        is_made_so = is_made_so and (self._query.is_raw or reader.said is opaque.said)
+        is_among_clients = holder.state is not None or holder.file is not None
+        return Stretches(holder) if is_made_so and is_among_clients else None
 
-    def _in_lines(self, all_of_it: Stretches) -> Iterator[Hit | Problem]:
-        reader = clients.reader(all_of_it.client)
+    def _in_lines(self, all_of_it: Stretches, reader: Reader) -> Iterator[Hit | Problem]:
         wanted = self._sieves(reader)
         pruned = sum(map(self._window.has, all_of_it.pruned))
         self.searched = Searched(pruned, 0, all_of_it.sealed)
@@ -205,15 +200,15 @@ class _Search:
 
     def _may_match(self, holder: Holder) -> bool:
         """Tell whether anything in a file may match."""
-        if not isinstance(holder, WholeFile):
+        source, wanted = holder.file, self._sieves(clients.reader(holder.client))[0]
+        if source is None:
             return True
-        source, wanted = holder.source, self._sieves(clients.reader(holder.client))[0]
         pieces = source.pieces(Span(0, source.size()))
         return any(True for _ in candidates(pieces, wanted))
 
     def _in_records(self, holder: Holder) -> Iterator[Hit | Problem]:
         problems: list[str] = []
-        session = of_holder(self._path, holder, problems.append)
+        session = Session(self._path, holder, problems.append)
         history = session.history()
         for record in history if self._query.is_raw else session.said(history):
             hit = self._hit(record, session.reader)

@@ -17,25 +17,19 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sessrotate import clients, find
 from sessrotate.archive import archived_file
-from sessrotate.archive.state import State
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.preview import Agent, Title
-from sessrotate.clients.protocol import Client, Reader
+from sessrotate.clients.protocol import Reader
 from sessrotate.clients.view import View
 from sessrotate.errors import DamagedError, StorageError, WrongUsageError
 from sessrotate.model import Boundary, Span
 from sessrotate.parsing.records import Record, records, split
-from sessrotate.reading import holders, open_segments
-from sessrotate.reading.holders import Holder, WholeFile
+from sessrotate.reading import holders
 from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
-from sessrotate.reading.salvage import Salvaged
-from sessrotate.segments.segment_set import SegmentSet, client_of
+from sessrotate.reading.pieces import Holder
 
 if TYPE_CHECKING:
     from sessrotate.parsing.records import Line
-
-    OnGap = Callable[[str], None]
-    """Is called with a sentence for each segment that is passed over."""
+    from sessrotate.reading.pieces import OnGap
 
 T = TypeVar("T")
 
@@ -57,26 +51,20 @@ class Session:
     """The client that wrote the session: `claude`, `codex` or `gemini`."""
     reader: Reader
     """How this client's records are read; for this package's own use."""
-    cuts: Sequence[str] = ()
+    cuts: Sequence[str]
     """A sentence for each segment of which the client cut out most of what it had written."""
 
-    def __init__(
-        self,
-        client: Client,
-        identity: str,
-        path: Path,
-        segments: Sequence[OpenSegment],
-        *,
-        carried: Callable[[], Iterator[bytes]] | None = None,
-        on_gap: OnGap | None = None,
-    ) -> None:
-        """`carried` gives the copies of archived lines that a rotated live file begins with."""
-        self.id = identity
-        self.path = self.beside = path
+    def __init__(self, path: Path, holder: Holder, on_gap: OnGap | None = None) -> None:
+        """`holder` has the session that somebody meant by a path. Raises as its `segments` does."""
+        found, client = holder.state, holder.client
+        self.id = client.session_of(path.name) if holder.session is None else holder.session
+        self.path = path if found is None else found.place.live
+        self.beside = self.path if found is None else archived_file.away(found.place) or self.path
         self.client = client.NAME
         self.reader = clients.reader(client)
-        self._segments = segments
-        self._carried = carried
+        self.cuts = [each.detail for each in holder.problems if each.kind == "cut"]
+        self._segments = holder.segments()
+        self._found = found
         self._on_gap = on_gap
         self._reported: set[str] = set()  # a segment may be read more than once
 
@@ -257,8 +245,8 @@ class Session:
         """
         newest = self.newest
         for info in self.segments:
-            if info.index == newest and self._carried is not None:
-                yield from records(self._carried(), newest, is_carried=True)
+            if info.index == newest:
+                yield from self._carried()
             if info.standing == "live" or info.index == newest:
                 yield from self.segment(info.index)
             elif not info.index:
@@ -271,11 +259,16 @@ class Session:
         for info in older:
             if info.standing == "live":
                 yield partial(self.segment, info.index)
-        if (carried := self._carried) is not None:
-            yield lambda: records(carried(), newest, is_carried=True)
+        yield self._carried
         for info in older:
             if info.standing == "sealed":
                 yield partial(self.segment, info.index)
+
+    def _carried(self) -> Iterator[Record]:
+        """Yield the copies of archived records that a rotated live file begins with."""
+        if self._found is not None and self._found.live is not None:
+            copies = self._found.live.pieces(Span(0, self._found.prefix))
+            yield from records(copies, self.newest, is_carried=True)
 
     def _segment(self, index: int) -> OpenSegment:
         for segment in self._segments:
@@ -313,28 +306,4 @@ def open_session(session: str | Path, *, on_gap: OnGap | None = None) -> Iterato
     """
     path = session if isinstance(session, Path) else find.path_of(session)
     with holders.opened(path) as holder:
-        yield of_holder(path, holder, on_gap)
-
-
-def of_holder(path: Path, holder: Holder, on_gap: OnGap | None) -> Session:
-    """Return the session that is open already, as `open_session` does."""
-    match holder:
-        case State(place=where, live=live, prefix=prefix):
-            carried = None if live is None else lambda: iter(live.pieces(Span(0, prefix)))
-            segments, path = open_segments.of_state(holder), where.live
-            opened = Session(claude, where.session, path, segments, carried=carried, on_gap=on_gap)
-            opened.beside = archived_file.away(where) or path
-            opened.cuts = [each.detail for each in holder.cuts]
-            return opened
-        case SegmentSet(session=identity):
-            client = client_of(holder.folder, holder.parts, holder.client)
-            segments = open_segments.of_set(holder, client)
-            opened = Session(client, identity, path, segments, on_gap=on_gap)
-            opened.cuts = [each.detail for each in holder.problems if each.kind == "cut"]
-            return opened
-        case Salvaged(session=identity, segments=found):
-            return Session(claude, identity, path, found, on_gap=on_gap)
-        case WholeFile(source=source, client=client):
-            identity = client.session_of(path.name)
-            segments = open_segments.of_file(source, client)
-            return Session(client, identity, path, segments, on_gap=on_gap)
+        yield Session(path, holder, on_gap)

@@ -29,7 +29,7 @@ from sessrotate.clients.protocol import Placing
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.reading import holders
 from sessrotate.reading.deduplicate import Known
-from sessrotate.reading.holders import Around, WholeFile
+from sessrotate.reading.holders import Around
 from sessrotate.reading.search import ALL, Hit, Problem, Query, Searched, search
 from sessrotate.reading.stretches import Window
 from sessrotate.reports import discovery, project_folder
@@ -171,7 +171,7 @@ def of_session(known: Sequence[SessionInfo], path: Path) -> list[SessionInfo]:
     if found:
         return found
     with holders.opened(path) as holder:
-        if not isinstance(holder, WholeFile):
+        if holder.file is None:
             raise WrongUsageError(f"{printable(str(path))} is not one file: `read` has --grep.")
         client = holder.client
     outside, _ = discovery.of_file(client, clients.reader(client), (), path)

@@ -26,10 +26,10 @@ from sessrotate.in_place import room
 from sessrotate.model import Segment, Span
 from sessrotate.parsing.lines import count
 from sessrotate.reading import pieces
+from sessrotate.reading.pieces import Holder
 from sessrotate.reports import file_edges, growth
 from sessrotate.reports.model import SegmentRow, SegmentState, SessionReport
-from sessrotate.segments import compressed_session, segment_set
-from sessrotate.segments.segment_set import SegmentSet
+from sessrotate.segments import compressed_session
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def of_plan(
 
     With `is_counted`, the lines of the live file are counted.
     """
-    archived, session = pieces.archived(found), found.place.session
-    rows = [*_sealed(archived)] if archived is not None else []
+    session, rows = found.place.session, [*_sealed(pieces.of_state(found))]
     for segment in (*planned.segments, planned.newest):
         lines = count(source.pieces(planned.in_live(segment.span)))[0] if is_counted else None
         rows.append(_row(segment, segment.span, lines, "live"))
@@ -165,12 +164,12 @@ def _report(
 # ── segments ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _sealed(archived: SegmentSet) -> Iterator[SegmentRow]:
-    problems = segment_set.unreadable(archived)
-    for part in archived.parts:
-        if part.segment is not None:
-            problem = problems.get(part.index)
-            yield _row(part.segment, part.segment.span, part.lines, "sealed", problem)
+def _sealed(holder: Holder) -> Iterator[SegmentRow]:
+    start = 0
+    for each in holder.sealed:
+        span = Span(start, start + (each.info.bytes or 0))
+        yield _row(each.info, span, each.info.lines, "sealed", each.problem)
+        start = span.end
 
 
 def _opened(session: Session, *, is_counted: bool) -> Iterator[SegmentRow]:

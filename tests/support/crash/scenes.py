@@ -23,9 +23,9 @@ from sessrotate.archive import clock, state
 from sessrotate.archive.place import Place
 from sessrotate.errors import storage
 from sessrotate.in_place import operations, recover, seal, waiting
-from sessrotate.reading import stitch
 from sessrotate.system import lease, locks
 from sessrotate.system.source import Source
+from support import sets
 from support.crash.changes import Killed
 from support.crash.disk import Image
 from support.lines import BOUNDARY_LINE, row, session
@@ -112,7 +112,7 @@ class Session:
 
     def stitched(self) -> bytes:
         with state.opened(self.where) as found:
-            return b"".join(bytes(piece) for piece in stitch.stream(found))
+            return sets.whole(found)
 
     def waiting(self) -> bytes:
         """Return what the replaced files that wait hold, one after the other."""

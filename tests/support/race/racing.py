@@ -24,7 +24,7 @@ from sessrotate.archive import state
 from sessrotate.archive.place import Place
 from sessrotate.in_place import operations
 from sessrotate.in_place.seal import NotQuietError
-from sessrotate.reading import stitch
+from support import sets
 from support.homes import silent
 from support.portable import have_quiet, lack
 from support.race.checking import faults
@@ -288,11 +288,11 @@ def finished(where: Place, race: Race) -> list[str]:
     left = {entry.name for entry in where.archive.iterdir()} & {"pack", "record.json"}
     problems += [f"{name} is left" for name in left]
     with state.opened(where) as found:
-        problems += [one.detail for one in stitch.verify(found, lambda _done: None)]
+        problems += [one.detail for one in sets.holder(found).verify(lambda _done: None)]
     return problems
 
 
 def history(where: Place) -> bytes:
     """Return the whole history of a session."""
     with state.opened(where) as found:
-        return b"".join(bytes(piece) for piece in stitch.stream(found))
+        return sets.whole(found)

@@ -17,8 +17,7 @@ from msgspec.structs import replace
 from sessrotate.archive import place, state
 from sessrotate.clients.claude import contract
 from sessrotate.in_place import rotate as in_place_rotate
-from sessrotate.reading import stitch
-from support import oracle
+from support import oracle, sets
 from support.command_line import REAL, Ended, called, piped
 from support.real_clients.normal import normalise
 
@@ -95,7 +94,7 @@ def rotate_all_the_same(client: Client, path: Path) -> None:
 def stitched(client: Client, session_file: Path) -> bytes:
     """Return the whole history of a session."""
     with state.opened(place_of(client, session_file)) as found:
-        return b"".join(bytes(piece) for piece in stitch.stream(found))
+        return sets.whole(found)
 
 
 def archived(client: Client, session_file: Path) -> int:
