@@ -112,7 +112,7 @@ def test_a_folder_in_place_of_the_live_file_is_refused(home: Home) -> None:
 
 def test_a_file_that_is_no_session_is_refused(home: Home) -> None:
     home.live.write_bytes(b"notes\n")
-    refused(home, "no session", error=NotASessionError)
+    refused(home, "not a session file", error=NotASessionError)
 
 
 def test_a_live_file_that_is_gone_is_refused_with_the_way_to_bring_it_back(home: Home) -> None:

@@ -78,7 +78,7 @@ def test_what_is_no_number_of_days_pauses_it_but_old_versions_delete(
     folder: Path, value: object
 ) -> None:
     user(folder, cleanupPeriodDays=value)
-    assert "no number of days" in cleanup.cleanup(cleanup.settings()).paused
+    assert "not a number of days" in cleanup.cleanup(cleanup.settings()).paused
     assert days(CLI, folder) == pytest.approx(30)
 
 
