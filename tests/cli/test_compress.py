@@ -239,6 +239,20 @@ def test_a_compressed_form_beside_the_plain_one_goes_and_the_plain_one_stays(cod
     assert path.read_bytes() == OVER
 
 
+def test_of_a_form_that_came_back_longer_the_figure_is_what_the_other_took(codex: Codex) -> None:
+    """As a kill leaves it, and then a client writes that had waited for the lease."""
+    path = codex.begin(packed(OVER), 1, days=0)
+    other = path.rename(cold.compressed(path))
+    aside = cold.aside(path)
+    aside.write_bytes(OVER + b"{}\n")
+    took, before = on_disk(other), on_disk(codex.day)
+    told = called("tidy", "-n", "--json").document()["disk_bytes_gained"]
+    done = called("tidy", "--yes", "--json").document()
+    assert told == done["disk_bytes_gained"] == took == before - on_disk(codex.day)
+    assert codex.names() == [path.name]
+    assert path.read_bytes() == OVER + b"{}\n"
+
+
 def test_every_reader_says_the_same_of_both_forms(codex: Codex) -> None:
     path = codex.begin(OVER, 1)
     session = codex.where(1).session

@@ -93,14 +93,16 @@ def leftovers(job: Job) -> Iterator[Outcome]:
 
 def _removed(job: Job, where: Place) -> Outcome:
     is_one = rollouts.is_one(where)
-    paths = [each.path for each in rollouts.seconds(where)] if is_one else [where.live]
     result: Result
-    gained = disk_use.of(*paths)
     if job.dry_run:
-        result, freed = "planned", sum(path.stat().st_size for path in paths)
+        going = [each.goes for each in rollouts.seconds(where)] if is_one else [where.live]
+        result, gained = "planned", disk_use.of(*going)
+        freed = sum(path.stat().st_size for path in going)
     else:
-        result = "done"
+        files = cold.all_names(where.live) if is_one else (where.live,)
+        result, before = "done", disk_use.of(*files)
         freed = rollouts.leave_one(where) if is_one else rollouts.remove_left(where.live)
+        gained = before - disk_use.of(*files)
     if not freed:  # its client was faster
         return Outcome(where, "nothing to do")
     said = "left by a resume of Codex, or a run, that was killed"

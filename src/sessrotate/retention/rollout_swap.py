@@ -38,12 +38,12 @@ def forget_drafts(*forms: Path) -> None:
 class Second(Struct, frozen=True):
     """Another file of a rollout than the one that its client takes, as it was when it was read.
 
-    The other one begins with all that it has, or, if it `is_longer`, it begins with all of that.
+    One of the two begins with all of the other, which `goes`.
     """
 
     path: Path
     status: os.stat_result
-    is_longer: bool
+    goes: Path
 
 
 def leave(plain: Path, second: Second) -> int:
@@ -52,17 +52,15 @@ def leave(plain: Path, second: Second) -> int:
     0 if there is no second one any more. Raises InUseError if a client has it open for writing, or
     was faster.
     """
-    compressed = cold.compressed(plain)
     with suppress(WrongUsageError), Source.itself(second.path) as source, unwritten(plain):
         answer = in_use.lease_from_writers(source, 0)
         try:
             if _state(os.fstat(source.fd)) != _state(second.status):
                 raise InUseError(f"{printable(second.path.name)} was changed meanwhile: try again.")
-            if second.is_longer:
+            if second.goes != second.path:
                 fs.put(second.path, plain)
-            other = compressed if second.is_longer else second.path
-            size = other.lstat().st_size
-            fs.remove_files(other.parent, [other.name])
+            size = second.goes.lstat().st_size
+            fs.remove_files(second.goes.parent, [second.goes.name])
         finally:
             if answer == "taken":
                 lease.release(source.fd)

@@ -27,7 +27,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
-from sessrotate import find, fs, platforms, units
+from sessrotate import find, fs, names, platforms, units
 from sessrotate.archive.place import Place
 from sessrotate.clients.codex import client as codex
 from sessrotate.clients.codex import cold
@@ -285,26 +285,26 @@ def seconds(where: Place) -> list[Second]:
     Reads all of them. Raises RefusedError of two of which neither begins with all of the other, and
     where the client takes the shorter one: then both stay.
     """
-    taken = cold.form(where.live)
-    forms = where.live, cold.compressed(where.live)
-    others = [each for each in (*map(cold.aside, forms), forms[1]) if each != taken]
-    found = []
+    taken, found = cold.form(where.live), []
+    # A client may unpack the compressed one just now: then it takes the plain one.
+    others = [each for each in cold.all_names(where.live) if each not in {taken, where.live}]
     for path in filter(os.path.lexists, others if os.path.lexists(taken) else ()):
         with Source.itself(taken) as one, Source.itself(path) as other:
             status = os.fstat(other.fd)
             more = _more(_content(one), _content(other))
         is_longer = more is not None and more < 0
-        if more is None or (is_longer and (path, taken) != (cold.aside(forms[0]), forms[1])):
+        may_be_longer = taken != where.live and path == cold.aside(where.live)
+        if more is None or (is_longer and not may_be_longer):
             raise RefusedError(
                 f"{printable(str(path))} has more than, or something else than, the file beside it "
                 "that its client takes: compare the two, and move one away."
             )
-        found.append(Second(path, status, is_longer))
+        found.append(Second(path, status, taken if is_longer else path))
     return found
 
 
 def _content(source: Source) -> Iterator[memoryview]:
-    if cold.plain(source.path).suffix == source.path.suffix:
+    if source.path.suffix != names.CODEC_SUFFIX["zstd"]:
         return map(memoryview, source.pieces(Span(0, source.size())))
     return map(memoryview, _unpacked(source.fd, source.path))
 

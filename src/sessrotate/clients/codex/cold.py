@@ -186,6 +186,12 @@ def aside(path: Path) -> Path:
     return path.with_name(f".{path.name}")
 
 
+def all_names(path: Path) -> tuple[Path, ...]:
+    """Return all names that files of a rollout have, drafts left out."""
+    forms = plain(path), compressed(path)
+    return (*map(aside, forms), *forms)
+
+
 def seconds() -> Iterator[Path]:
     """Yield what is there of sessions besides the file that their client takes.
 
