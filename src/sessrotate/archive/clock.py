@@ -6,16 +6,15 @@ year ahead of it. Our folders and the log of runs date that; what others wrote s
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 from sessrotate import units
 from sessrotate.archive import place
-from sessrotate.clients.common import listed
 from sessrotate.errors import printable
 from sessrotate.system import user_folders
 from sessrotate.units import DAY
@@ -34,7 +33,7 @@ def doubt(now: float) -> str:
     return judged(_written(), now)
 
 
-def judged(written: Mapping[Path, float], now: float) -> str:
+def judged(written: Mapping[str, float], now: float) -> str:
     """Say the same by what we wrote, and when: both times in seconds since 1970."""
     paths = sorted(written, key=written.__getitem__, reverse=True)
     newest = written[paths[0]] if paths else now
@@ -42,13 +41,13 @@ def judged(written: Mapping[Path, float], now: float) -> str:
     if now - YEAR <= newest <= now + DAY:
         return ""
     said = (
-        f"The clock says {units.written(now)}, and {printable(str(paths[0]), 1000)}, which "
+        f"The clock says {units.written(now)}, and {printable(paths[0], 1000)}, which "
         f"sessrotate wrote, is from {units.written(newest)}. Age rules are suspended until"
     )
     right = "If the clock is right, wait until then"
     if newest < now:
         return f"{said} the next rotation or `sessrotate run`. {right}."
-    ahead = [str(path) for path in paths if written[path] > now + DAY]
+    ahead = [path for path in paths if written[path] > now + DAY]
     touch = shlex.join(["touch", *ahead[:_NAMED]])
     return f"{said} then. {right}, or type `{printable(touch, 9999)}`."
 
@@ -61,10 +60,13 @@ def stamp(now: float | None = None) -> float:
     return max(time.time() if now is None else now, *_written().values(), 0.0)
 
 
-def _written() -> dict[Path, float]:
-    """Return when each of our archives, and the log of runs, was last changed."""
-    found = {}
-    for path in (*listed(place.root() / place.ARCHIVES), user_folders.log_file()):
-        with suppress(OSError):
-            found[path] = min(path.stat().st_mtime, _LATEST)
+def _written() -> dict[str, float]:
+    """Return when each of our archives, and the log of runs, was last changed, by their paths."""
+    found, log = dict[str, float](), user_folders.log_file()
+    with suppress(OSError):
+        found[str(log)] = min(log.stat().st_mtime, _LATEST)
+    with suppress(OSError), os.scandir(place.root() / place.ARCHIVES) as entries:
+        for entry in entries:  # whoever restores thousands asks for each of all of these
+            with suppress(OSError):
+                found[entry.path] = min(entry.stat().st_mtime, _LATEST)
     return found
