@@ -22,6 +22,9 @@ from sessrotate.system.source import Source
 _FAR: Final = 24
 """Log 2 of how far apart pictures and files stand twice that the usual window finds again."""
 
+_LARGE: Final = 1 << 20
+"""Bytes of a file from which on it is worth a sample of its own; one of them always has one."""
+
 
 def compressed(files: Mapping[Path, int], window: int = 0) -> dict[Path, int]:
     """Return about how many bytes each of these files has compressed, given those that it has.
@@ -61,8 +64,9 @@ class _Sampler(Struct, frozen=True):
         """Sample files until so many bytes are read; return those that are left."""
         left = []
         for path in paths:
-            budget -= min(files[path], 2 * self.sample)
-            if budget < 0 and into:
+            if files[path] >= _LARGE or not into:
+                budget -= min(files[path], 2 * self.sample)
+            if into and (files[path] < _LARGE or budget < 0):
                 left.append(path)
                 continue
             into[path] = files[path]
