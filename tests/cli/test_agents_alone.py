@@ -6,10 +6,12 @@ import json
 import os
 import re
 import shlex
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from sessrotate.system import user_folders
 from support import command_line, homes
 from support.command_line import ID, called, write
 
@@ -129,3 +131,32 @@ def test_nothing_is_said_of_agents_whose_session_is_there(home: Home) -> None:
     home.rotate()
     assert called("doctor").code == 0
     assert len(called("list", "--hidden", "--json").document()) == 1
+
+
+@pytest.mark.parametrize("was_begun", [False, True])
+def test_what_agents_of_a_session_without_words_said_is_saved_before_the_clean_up(
+    home: Home, *, was_begun: bool
+) -> None:
+    home.live.write_bytes(b"") if was_begun else home.live.unlink()
+    there = {path: path.read_bytes() for path in home.live.parent.rglob("agent-*.jsonl")}
+    write(user_folders.config_file(), b'[archive]\nbefore_cleanup = "3d"\n')
+    assert called("run").code == 0
+    assert all(path.exists() for path in there)  # it is early
+    for path in there:
+        os.utime(path, (time.time(), time.time() - 28 * 86_400))
+    assert f"{ID[:8]}" in called("run", "-n").out
+    assert called("run").code == 0
+    assert not any(path.exists() for path in there)
+    told = called("search", WORDS).out
+    assert all(word in told for word in WORDS.split("|"))
+    assert called("restore", ID).code == 0
+    assert {path: path.read_bytes() for path in there} == there
+    assert home.live.read_bytes() == b""
+
+
+def test_doctor_names_the_command_that_saves_what_agents_said(home: Home) -> None:
+    home.live.unlink()
+    (command,) = re.findall("`sessrotate (archive .*?)`", called("doctor").out)
+    assert called(*shlex.split(command)).code == 0
+    assert not [*home.live.parent.rglob("agent-*.jsonl")]
+    assert called("doctor").code == 0

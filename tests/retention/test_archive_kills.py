@@ -77,6 +77,22 @@ def check(image: Image, *there: bytes) -> None:
             assert {*there} <= {*files(found)}, image.shown()
 
 
+def test_a_kill_while_agents_of_a_session_that_was_never_written_are_saved_loses_none() -> None:
+    with laid_out(Image(frozenset(), (), ())) as found:
+        found.where.live.parent.mkdir(parents=True, exist_ok=True)
+        (found.where.live.parent / "agent-0a.jsonl").write_bytes(AGENT)
+        unwritten = found.image()
+    count = 0
+    for found in killed(lambda: laid_out(unwritten), put_away):
+        count += 1
+        check(found.image(), AGENT)
+        with laid_out(found.image()) as again:  # nor is it forgotten half way
+            put_away(again)
+            assert not again.where.live.exists()
+            assert not (again.where.live.parent / "agent-0a.jsonl").exists()
+    assert count > 10
+
+
 DEEDS: Final = pytest.mark.parametrize("deed", [put_away, bring_back])
 
 

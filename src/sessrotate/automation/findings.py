@@ -130,7 +130,7 @@ SAYS: Final = {
     "damaged: rollout": "{path} cannot be decompressed: put back a copy of it, or move it away.",
     "stranger: agents": "{paths}: this is what agents of {session} said, and the session itself "
     "was never written. `sessrotate search` finds it. The client's clean-up deletes it with old "
-    "sessions: copy what you want to keep.",
+    "sessions: `sessrotate archive {live}` puts it away, as a run does that saves sessions.",
 }
 """What each check says, and what to do: in the order in which they look, but for "settings: wrong".
 

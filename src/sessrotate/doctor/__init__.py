@@ -13,6 +13,7 @@ because nothing else says that it is there. Hidden files are somebody's (a file 
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -386,10 +387,11 @@ def _beside() -> Iterator[Finding]:
 
 def _agents_alone(known: set[str]) -> Iterator[Finding]:
     """Yield sessions of which only transcripts of agents are there, and that have no archive."""
-    found: dict[str, list[Path]] = {}
-    for session, path in agents.alone():
-        if session not in known:
-            found.setdefault(session, []).append(path)
-    for session, paths in found.items():
+    found: dict[Path, list[Path]] = {}
+    for live, path in agents.alone():
+        if names.session_of(live.name) not in known:
+            found.setdefault(live, []).append(path)
+    for live, paths in found.items():
         some = units.some([printable(str(path)) for path in paths], 1)
-        yield finding("stranger: agents", paths[0], session, paths=some)
+        session, quoted = names.session_of(live.name), printable(shlex.quote(str(live)))
+        yield finding("stranger: agents", paths[0], session, paths=some, live=quoted)

@@ -4,6 +4,9 @@ Promise: an archived session is out of the reach of its client's lists and clean
 its id, and comes back as it was. After a crash, the next `archive` goes on and the next
 `restore` undoes it.
 
+Of a session that was never written only agents' transcripts are there: it is put away, and comes
+back, with an empty live file, as 2.0.x leaves one.
+
 Rule: files are moved by renames within one file system, so that each keeps everything it has, and
 never over another. A note in the archive says what is being done, from before the first move until
 after the last. The live file leaves last, under a lease, while nobody writes to it.
@@ -78,6 +81,9 @@ def archive(where: Place, wait: float, progress: Callable[[int], None] = lambda 
                 room.told("archive the session", where.archive, lambda: expected(where).need),
                 storage("archive the session"),
             ):
+                if _unwritten(where):
+                    with suppress(FileExistsError):  # its client has just begun it
+                        fs.create_file(where.live, b"")
                 freed, note = _move_all(where, wait)
         archive_files.folder(where)
         archived_file.check_away(where)
@@ -117,6 +123,8 @@ def _to_move(where: Place, near: Near | None = None) -> tuple[Collection[str], F
             archive_files.folder(where)
             archived_file.check_away(where)
             return (), Forecast()
+        if unwritten := _unwritten(where, near):
+            return unwritten, Forecast()
         return _checked(found, is_planned=True, near=near)[1], gain.of_finishing(found)
 
 
@@ -195,6 +203,13 @@ def _checked(
     if os.path.lexists(where.live):  # or a crash came right after the last move
         items[where.live.name] = os.fstat(source.fd)
     return source, items
+
+
+def _unwritten(where: Place, near: Near | None = None) -> list[str]:
+    """Return the names of what agents left of a session that was never written; else nothing."""
+    if os.path.lexists(where.live) or place.holds_something(where.archive):
+        return []
+    return agents.beside(where.live, where.session, near)
 
 
 def _check_no_restoration(found: State) -> None:
@@ -297,14 +312,17 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     rule = cleanup.in_force()
     marked = {*restored.marked()}
     due, places = [], owner.Places(archives)
-    for path in claude.sessions():
+    near: Near = {}
+    unwritten = dict.fromkeys(live for live, _ in agents.alone())
+    for path in (*claude.sessions(), *unwritten):
         where = owner.of(path, places)
         if where is None or archived_file.away(where) is not None:
             continue
         if where not in begun and not any(in_use.clients(where)):
             age = None if where.session in marked else older_than
             with suppress(SessrotateError, OSError):
-                if _is_swept(where, before_cleanup, now, rule) or _is_older(where, age, now):
+                is_swept = _is_swept(where, before_cleanup, now, rule, near)
+                if is_swept or _is_older(where, age, now):
                     due.append(where)
     return begun + due
 
@@ -318,14 +336,24 @@ def _is_begun(where: Place) -> bool:
     return False
 
 
-def _is_swept(where: Place, before_cleanup: float | None, now: float, rule: Cleanup) -> bool:
-    """Tell whether it is time to save a session, also one that cannot be read: that is said."""
-    status = where.live.lstat()
-    if before_cleanup is None or not status.st_size:  # 2.0.x leaves an empty one for each agent
+def _is_swept(
+    where: Place, before_cleanup: float | None, now: float, rule: Cleanup, near: Near
+) -> bool:
+    """Tell whether it is time to save a session, also one that cannot be read: that is said.
+
+    One without words of its own is saved for what its agents said: 2.0.x leaves an empty file for
+    each agent.
+    """
+    if before_cleanup is None:
         return False
+    statuses = [where.live.lstat()] if os.path.lexists(where.live) else []
+    if not any(status.st_size for status in statuses):
+        beside = agents.beside(where.live, where.session, near)
+        paths = archive_files.sizes(where.live.parent / name for name in beside)
+        statuses = [path.lstat() for path in paths]
     is_desktop = rule.ceiling != rule.period and cleanup.is_desktop(where.live)
-    at = rule.saved_at(status, before_cleanup, is_desktop=is_desktop)
-    return at is not None and at <= now
+    times = (rule.saved_at(each, before_cleanup, is_desktop=is_desktop) for each in statuses)
+    return any(at is not None and at <= now for at in times)
 
 
 def _is_older(where: Place, older_than: float | None, now: float) -> bool:

@@ -74,8 +74,8 @@ def _is_transcript(path: Path) -> bool:
     return is_named_so and path.is_file() and not path.is_symlink()
 
 
-def alone(prefix: str = "") -> Iterator[tuple[str, Path]]:
-    """Yield the transcripts of sessions that have no file of their own, each with its session.
+def alone(prefix: str = "") -> Iterator[tuple[Path, Path]]:
+    """Yield where a session's own file would be, and a transcript of it, for sessions without one.
 
     Only of sessions whose id begins so. Which of them have an archive is not asked.
     """
@@ -86,10 +86,13 @@ def alone(prefix: str = "") -> Iterator[tuple[str, Path]]:
             if is_agent(name):
                 with suppress(SessrotateError, OSError):
                     named = owners(_head(path)[0])
-                    if named and not any(f"{each}{SUFFIX}" in there for each in named):
-                        yield from ((each, path) for each in sorted(named) if begins(each, prefix))
+                    lives = [f"{each}{SUFFIX}" for each in sorted(named) if "/" not in each]
+                    if not there.intersection(lives):
+                        yield from (
+                            (project / each, path) for each in lives if begins(each, prefix)
+                        )
             elif begins(name, prefix) and f"{name}{SUFFIX}" not in there and is_folder(path):
-                yield from ((name, each) for each in transcripts(path, name))
+                yield from ((project / f"{name}{SUFFIX}", each) for each in transcripts(path, name))
 
 
 def of(live: Path, session: str) -> list[Agent]:
