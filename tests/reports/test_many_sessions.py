@@ -98,7 +98,7 @@ ROTATED = {
     "search": [15, 4, 18],
     "list": [7, 2, 8],
     "status": [9, 4, 23],
-    "doctor": [10, 5, 25],
+    "doctor": [10, 5, 24],
 }
 """How often each rotated session has files opened, folders listed, and entries looked at.
 
