@@ -22,9 +22,6 @@ INTENT: Final = "intent.json"
 PACK: Final = "pack"
 """In an archive: the live file that was replaced, whole, until its segments are sealed."""
 
-LATE: Final = "late"
-"""In an archive: lines that a client still wrote to the replaced file, until they are merged."""
-
 WAITING: Final = "waiting"
 """In an archive: the folder of replaced live files that a client may still write to."""
 

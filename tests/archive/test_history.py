@@ -15,7 +15,9 @@ from sessrotate.segments.manifest import Manifest
 from sessrotate.system.digest import ZERO
 
 LIVE: Final = Span(30, 90)
-LATE: Final = HistorySpan("pack", None, Span(500, 520))
+LATE: Final = Span(500, 520)
+CAME_LATE: Final = HistorySpan("pack", None, LATE)
+NONE: Final = Span(7, 7)
 MARK: Final = Mark(0, ZERO)
 
 
@@ -39,8 +41,6 @@ NEW: Final = listed(100, 50, 70, 80)
 # The old live file had a header and carried lines of 40 bytes before its own 150.
 ROTATION: Final = begun("rotate", NEW, 2, 40 + 70 + 80)
 RESTORATION: Final = begun("restore", OLD, 2, 30)
-WAITING: Final = begun("late", OLD, 2, 0)
-INSERTION: Final = begun("insert", OLD, 2, 70)
 
 SEALED: Final = (HistorySpan("sealed", 0, Span(0, 100)), HistorySpan("sealed", 1, Span(0, 50)))
 REST: Final = HistorySpan("live", None, LIVE)
@@ -53,8 +53,8 @@ def pieces(
     swapped: bool = False,
     sealed: frozenset[int] = frozenset(),
     live: Span = LIVE,
-    late: HistorySpan | None = None,
-    at: int = 0,
+    late: Span = NONE,
+    is_first: bool = False,
 ) -> tuple[HistorySpan, ...]:
     return history.spans(
         listed=manifest,
@@ -63,7 +63,7 @@ def pieces(
         sealed=sealed,
         live=live,
         late=late,
-        at=at,
+        is_first=is_first,
     )
 
 
@@ -100,39 +100,16 @@ def test_what_is_sealed_is_taken_from_its_file(sealed: set[int]) -> None:
     assert found == (*SEALED, *expected, REST)
 
 
-def test_late_bytes_come_before_what_came_to_the_live_file_since() -> None:
-    before, behind = (
-        HistorySpan("live", None, Span(30, 70)),
-        HistorySpan("live", None, Span(70, 90)),
-    )
-    for late in (LATE, HistorySpan("late", None, Span(0, 20))):
-        ends = (*PACKED, before, late, behind)
-        assert pieces(NEW, ROTATION, swapped=True, late=late, at=70) == (*SEALED, *ends)
-        assert pieces(None, RESTORATION, swapped=True, late=late, at=70) == (before, late, behind)
-        assert pieces(OLD, INSERTION, swapped=True, late=late, at=70) == (
-            *SEALED,
-            before,
-            late,
-            behind,
-        )
+def test_late_bytes_come_last() -> None:
+    ends = (*SEALED, *PACKED, REST, CAME_LATE)
+    assert pieces(NEW, ROTATION, swapped=True, late=LATE) == ends
+    assert pieces(None, RESTORATION, swapped=True, late=LATE) == (REST, CAME_LATE)
+    assert pieces(None, RESTORATION, swapped=True, live=NONE, late=LATE) == (CAME_LATE,)
 
 
-@pytest.mark.parametrize("at", [90, 91, 2**60])
-def test_late_bytes_come_last_where_nothing_came_since(at: int) -> None:
-    assert pieces(OLD, WAITING, late=LATE, at=at) == (*SEALED, REST, LATE)
-
-
-@pytest.mark.parametrize("at", [0, 29, 30])
-def test_late_bytes_are_never_before_the_body(at: int) -> None:
-    assert pieces(OLD, WAITING, late=LATE, at=at) == (*SEALED, LATE, REST)
-
-
-def test_no_late_bytes_are_no_piece() -> None:
-    assert pieces(OLD, WAITING, late=HistorySpan("pack", None, Span(7, 7)), at=90) == (
-        *SEALED,
-        REST,
-    )
-    assert pieces(OLD, WAITING, live=Span(0, 0), late=LATE, at=0) == (*SEALED, LATE)
+def test_late_bytes_come_before_a_gap_that_their_client_made() -> None:
+    found = pieces(NEW, ROTATION, swapped=True, late=LATE, is_first=True)
+    assert found == (*SEALED, *PACKED, CAME_LATE, REST)
 
 
 def test_after_a_restoration_the_live_file_is_all() -> None:

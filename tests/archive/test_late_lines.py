@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.archive.late_lines import common, is_at, residue
+from sessrotate.archive.late_lines import common, is_at, residue, whole
 from sessrotate.archive.record import Batch, Mark, Swap
 from sessrotate.model import Span
 from sessrotate.system.source import Source
@@ -29,12 +29,11 @@ def found(
     *,
     tail: bytes = TAIL,
     batch: tuple[bytes, int] | None = None,
-    place: bytes | None = None,
 ) -> bytes:
     """Return the residue of a pack and a live file whose tails are these bytes.
 
     `batch` is the late bytes that were being appended, and how many of the live tail's bytes were
-    there before, `place` what must stand in the live file behind where the residue belongs.
+    there before.
     """
     swap = Swap(
         old=Mark.of(HISTORY),
@@ -59,10 +58,8 @@ def found(
         Source(write(folder / "pack", HISTORY + pack)) as old,
         Source(write(folder / "live", HEAD + live)) as new,
     ):
-        whole = residue(swap, old, new)
-        if place is not None:
-            assert new.read_at(whole.at, new.size() - whole.at) == place
-        return old.read_at(whole.span.start, whole.span.size)
+        span = residue(swap, old, new)
+        return old.read_at(span.start, span.size)
 
 
 @pytest.mark.parametrize(
@@ -146,30 +143,6 @@ def test_a_row_that_was_taken_back_from_either_file_makes_no_other_late(
     assert found(tmp_path, pack, live, tail=EDITED) == late
 
 
-@pytest.mark.parametrize(
-    ("pack", "live", "place"),
-    [
-        pytest.param(TAIL + b"late\n", TAIL, b"", id="nothing came since"),
-        pytest.param(TAIL + b"late\n", TAIL + b"new\n", b"new\n", id="a line came since"),
-        pytest.param(TAIL + b"a\nb\n", TAIL + b"a\nnew\n", b"new\n", id="half was brought over"),
-        pytest.param(TAIL + b"b\n", TAIL[:-10] + b"new\n", b"", id="the client took a row back"),
-        pytest.param(TAIL + b"b\n", TAIL[:-10], b"", id="the new one is shorter"),
-        pytest.param(
-            TAIL + b"b\n", TAIL[:-10] + b"{}\n" * 6, b"", id="one back, and others written"
-        ),
-    ],
-)
-def test_late_bytes_belong_before_what_came_to_the_new_file_since(
-    tmp_path: Path, pack: bytes, live: bytes, place: bytes
-) -> None:
-    assert found(tmp_path, pack, live, place=place)
-
-
-def test_what_comes_behind_a_batch_belongs_behind_it(tmp_path: Path) -> None:
-    pack, live = TAIL + b"a\nb\n", TAIL + b"a\nnew\n"
-    assert found(tmp_path, pack, live, batch=(b"a\n", len(TAIL)), place=b"new\n") == b"b\n"
-
-
 def test_a_torn_tail_is_completed_on_either_side(tmp_path: Path) -> None:
     torn = TAIL + b"half"
     assert found(tmp_path, torn + b"one\n", torn + b"two\n", tail=torn) == b"one\n"
@@ -202,6 +175,27 @@ def test_a_batch_is_not_found_in_what_the_live_file_had_before(tmp_path: Path) -
     assert again == b"x\na\n"
 
 
+@pytest.mark.parametrize("is_ours", [False, True])
+@pytest.mark.parametrize(
+    ("done", "live", "start", "is_rest"),
+    [
+        pytest.param(2, b"a\n", 2, False, id="a line begins there"),
+        pytest.param(4, b"a\nha", 4, True, id="half of it is the live file's end"),
+        pytest.param(4, b"a\nha{}\n", 2, False, id="somebody wrote behind that half"),
+        pytest.param(4, b"", 2, False, id="the live file was emptied"),
+    ],
+)
+def test_half_a_line_is_gone_on_with_or_said_whole_if_it_is_ours(
+    tmp_path: Path, done: int, live: bytes, start: int, *, is_rest: bool, is_ours: bool
+) -> None:
+    with (
+        Source(write(tmp_path / "pack", b"a\nhalf\n")) as old,
+        Source(write(tmp_path / "live", live)) as new,
+    ):
+        expected = start if is_ours or is_rest else done
+        assert whole(old, done, new, is_ours=is_ours) == (expected, is_rest)
+
+
 def test_what_comes_behind_a_batch_is_late_too(tmp_path: Path) -> None:
     pack = TAIL + b"a\n" + b"b\n"
     assert found(tmp_path, pack, TAIL + b"a\n", batch=(b"a\n", len(TAIL))) == b"b\n"
@@ -215,7 +209,7 @@ def test_a_pack_that_lost_its_tail_has_nothing_late(tmp_path: Path, size: int) -
         Source(write(tmp_path / "pack", HISTORY[:size])) as old,
         Source(write(tmp_path / "live", HEAD + b"edited")) as new,
     ):
-        span = residue(swap, old, new).span
+        span = residue(swap, old, new)
         assert (span.start, span.end) == (size, size)
 
 

@@ -12,12 +12,10 @@ from msgspec.structs import replace
 
 from sessrotate.archive import record
 from sessrotate.archive.record import (
-    NO_SWAP,
     UNKNOWN,
     Batch,
     CompressedFile,
     Intent,
-    Late,
     Mark,
     Operation,
     PutAway,
@@ -41,17 +39,6 @@ texts: Final = st.none() | st.text(st.characters(blacklist_categories=["Cs"]), m
 
 
 @st.composite
-def _lates(draw: st.DrawFn) -> Late:
-    at = draw(counts)
-    mark = Mark(draw(st.integers(1, 2**40)), draw(digests))
-    edge = Mark(min(at, 4096), draw(digests))
-    return Late(at, mark, edge, draw(st.just(0) | counts.map(lambda more: mark.size + more)))
-
-
-lates: Final = _lates()
-
-
-@st.composite
 def manifests(draw: st.DrawFn) -> Manifest:
     """Draw what an archive lists: the digest of it all is not known yet."""
     segments, start = [], 0
@@ -72,26 +59,17 @@ def intents(draw: st.DrawFn) -> Intent:
     listed = draw(manifests())
     batch = None
     if draw(st.booleans()):
-        start = draw(counts)
+        start = 2**41 + draw(counts)  # behind the cut
         batch = Batch(Span(start, start + draw(st.integers(1, 2**20))), draw(counts))
     new = Mark(draw(st.integers(1, 2**40)), draw(digests))
     swap = Swap(draw(marks), new, draw(counts), draw(counts), draw(marks), batch)
     operation = draw(st.sampled_from(get_args(Operation)))
-    late = draw(lates)
-    if operation == "insert":
-        if not late.end:
-            swap = replace(swap, new=late.mark, cut=late.at)
-        swap = replace(swap, prefix=swap.cut + swap.new.size)
-        return Intent(operation, swap, len(listed.segments), listed, late)
-    if operation == "late":
-        return Intent(operation, NO_SWAP, len(listed.segments), listed, replace(late, end=0))
-    kept = replace(late, end=late.end + late.mark.size) if draw(st.booleans()) else None
     if operation == "restore":
         swap = replace(swap, prefix=listed.source_bytes)
-        return Intent(operation, swap, len(listed.segments), listed, kept)
+        return Intent(operation, swap, len(listed.segments), listed)
     first = draw(st.integers(0, len(listed.segments) - 1))
     moved = listed.source_bytes - listed.segments[first].segment.span.start
-    return Intent("rotate", replace(swap, cut=moved + swap.cut), first, listed, kept)
+    return Intent("rotate", replace(swap, cut=moved + swap.cut), first, listed)
 
 
 anything: Final = st.text(st.characters())  # surrogates too: a file's name need not be UTF-8
@@ -244,11 +222,6 @@ HEALING: Final = Intent("rotate", Swap(MARK, Mark(6, ZERO), 50, 60, MARK), 3, LI
 RESTORATION: Final = Intent("restore", Swap(MARK, MARK, 50, 30, MARK), 3, LISTED)
 
 
-KEPT: Final = Late(20, MARK, Mark(20, ZERO))
-WAITING: Final = Intent("late", NO_SWAP, 3, LISTED, KEPT)
-INSERTION: Final = Intent("insert", Swap(MARK, MARK, 20, 25, MARK), 3, LISTED, KEPT)
-
-
 def damaged(begun: Intent) -> None:
     with pytest.raises(DamagedError, match=r"record\.json of the archive is damaged"):
         parsed(recorded(begun))
@@ -265,35 +238,10 @@ def test_an_intent_that_makes_no_sense_is_damage() -> None:
     damaged(replace(ROTATION, first=4))
     damaged(replace(RESTORATION, first=2))
     damaged(replace(RESTORATION, swap=replace(RESTORATION.swap, prefix=31)))
-    damaged(replace(ROTATION, swap=replace(ROTATION.swap, batch=Batch(Span(5, 5), 1))))
-    damaged(replace(ROTATION, swap=replace(ROTATION.swap, batch=Batch(Span(6, 5), 1))))
-    # Late lines are some, and stand behind what they say they do.
-    kept = replace(KEPT, end=70)
-    damaged(replace(ROTATION, late=KEPT))
-    damaged(replace(RESTORATION, late=KEPT))
-    for sound in (
-        WAITING,
-        INSERTION,
-        replace(ROTATION, late=kept),
-        replace(RESTORATION, late=kept),
-    ):
-        assert sound.late is not None
-        assert parsed(recorded(sound)) == sound
-        damaged(replace(sound, late=replace(sound.late, mark=Mark(0, ZERO))))
-        damaged(replace(sound, late=replace(sound.late, edge=Mark(21, ZERO))))
-        damaged(replace(sound, late=replace(sound.late, edge=Mark(19, ZERO))))
-    damaged(replace(ROTATION, late=replace(kept, end=4)))
-    damaged(replace(WAITING, late=None))
-    damaged(replace(INSERTION, late=None))
-    damaged(replace(WAITING, swap=INSERTION.swap))
-    damaged(replace(WAITING, late=replace(KEPT, end=7)))
-    damaged(replace(INSERTION, late=replace(KEPT, mark=Mark(6, ZERO))))
-    damaged(replace(INSERTION, late=replace(KEPT, at=21, edge=Mark(21, ZERO))))
-    more = replace(INSERTION, late=replace(KEPT, at=30, edge=Mark(30, ZERO), end=7))
-    assert parsed(recorded(more)) == more
-    damaged(replace(INSERTION, first=2))
-    damaged(replace(INSERTION, swap=replace(INSERTION.swap, prefix=26)))
-    damaged(replace(INSERTION, swap=replace(INSERTION.swap, cut=25)))
+    late = replace(ROTATION, swap=replace(ROTATION.swap, batch=Batch(Span(50, 51), 1)))
+    assert parsed(recorded(late)) == late
+    for span in (Span(50, 50), Span(51, 50), Span(49, 51)):
+        damaged(replace(late, swap=replace(late.swap, batch=Batch(span, 1))))
 
 
 VALUES: Final[list[object]] = [
@@ -336,20 +284,10 @@ def test_a_forged_value_is_damage(path: str, value: object) -> None:
 
 
 @pytest.mark.parametrize("value", VALUES[1:], ids=lambda value: repr(value)[:20])
-@pytest.mark.parametrize("path", ["swap.batch", "late"])
-def test_what_need_not_be_there_is_not_anything_else(path: str, value: object) -> None:
-    assert parsed(forged(ROTATION, path, None)) == ROTATION
+def test_what_need_not_be_there_is_not_anything_else(value: object) -> None:
+    assert parsed(forged(ROTATION, "swap.batch", None)) == ROTATION
     with pytest.raises(DamagedError):
-        parsed(forged(ROTATION, path, value))
-
-
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
-@pytest.mark.parametrize(
-    "path", ["late.at", "late.end", "late.mark", "late.edge", "late.mark.size", "late.edge.digest"]
-)
-def test_forged_late_lines_are_damage(path: str, value: object) -> None:
-    with pytest.raises(DamagedError):
-        parsed(forged(INSERTION, path, value))
+        parsed(forged(ROTATION, "swap.batch", value))
 
 
 def test_a_part_of_the_history_is_found_in_the_pack() -> None:

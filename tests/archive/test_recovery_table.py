@@ -47,23 +47,21 @@ def test_what_is_done_fits_what_the_files_say(
     """The promises behind the rows, each by itself."""
     for drafted in DRAFTED:
         row = decided(operation, live, drafted, sign)
-        is_swap = operation in {"rotate", "restore"}
         is_elsewhere = drafted in {"old", "live", "absent"}
         if row.standing == "after":
             assert row.deed == "finish", "what was done is never undone"
             assert live in {"new", "kept"} or sign == "done" or is_elsewhere, "no other proof"
         if row.deed == "undo":
-            assert is_swap, "late lines are never given up"
             assert sign != "done", "nothing is undone that sealed anything"
             is_unneeded = live in {"old", "absent", "pack"} or sign == "no pack"
             is_undone = drafted in {"new", "stranger"}
             assert is_unneeded or is_undone, "the pack may have the only copy"
-        if live == "pack" and sign == "none" and operation != "late":
+        if live == "pack" and sign == "none":
             assert row.standing == "before", "the live file is the one that was to be replaced"
-        if drafted == "old" and live not in {"pack", "absent"} and operation != "late":
+        if drafted == "old" and live not in {"pack", "absent"}:
             assert row.standing == "after", "it came out of the exchange"
-        if drafted == "stranger" and live == "new" and sign == "none" and operation != "late":
+        if drafted == "stranger" and live == "new" and sign == "none":
             assert row.deed == "put back", "another program's file is the newest"
         is_in_doubt = live == "other" or (operation == "rotate" and live == "absent")
-        if is_in_doubt and sign == "none" and is_swap and drafted in {"absent", "unread"}:
+        if is_in_doubt and sign == "none" and drafted in {"absent", "unread"}:
             assert row.deed == "refuse", "in doubt nothing is touched"

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from sessrotate.archive.late_lines import Residue
 from sessrotate.in_place import swap
 from sessrotate.model import Span
 from sessrotate.platforms import HERE
@@ -25,14 +24,18 @@ from support.crash.simulator import ROOT, Event
 from support.newcomers import exchanges
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sessrotate.archive.place import Place
     from sessrotate.archive.record import Intent, Swap
     from sessrotate.system.source import Source
     from support.crash.disk import Image
+    from support.crash.scenes import Session
 
 ARCHIVE: Final = f"sessrotate/archives/{ID}"
 
-FIRST, SECOND, RESTORE, INSERT, *_, GONE = NAMES
+FIRST, SECOND, RESTORE, _, *LATER, GONE = NAMES
+BROUGHT: Final = LATER[0]
 
 HAS_EXCHANGE: Final = exchanges()
 EXCHANGE: Final = (
@@ -53,13 +56,23 @@ CUTS: Final = HERE.leases
 
 def of_scene(name: str) -> list[Recorded]:
     of = scene(name)
+    if name in LATER:
+        return [bringing_over(name, of.before, of.history, of.run)]
     runs = [recorded(name, of.before, of.history, of.run)]
-    if name != GONE:
+    if name in CHANGED:
         runs += [
             recorded(f"{name}, late lines not synced", of.before, of.history, of.run, "unsynced"),
             recorded(f"{name}, late lines", of.before, of.history, of.run, "synced"),
         ]
     return runs
+
+
+def bringing_over(
+    title: str, before: Image, history: bytes, run: Callable[[Session], None]
+) -> Recorded:
+    """Return a run that brings over late lines, which are on the disk before it."""
+    history = history.removesuffix(LATE)
+    return replace(recorded(title, before, history, run), late="synced")
 
 
 def without_room() -> Recorded:
@@ -74,17 +87,24 @@ def of_recovery(name: str) -> list[Recorded]:
     """Return the recoveries of crashes before the swap and after it, and of crashes of those."""
     of = scene(name)
     title = f"recovery of a {name}"
+    if name in LATER:
+        torn = next(image for image in crashes(name) if not live_of(image).endswith(b"\n"))
+        return [bringing_over(f"recovery of torn {name}", torn, of.history, recovered)]
     begun = next(image for image in crashes(name) if has(image, "record.json", "live.partial"))
     runs = [recorded(f"{title}, undone", begun, of.history, recovered)]
     if name in CHANGED:
         late = min(late_states(name), key=lambda image: image.names)
-        runs.append(recorded(title, late, of.history + LATE + MEANWHILE, recovered))
+        runs.append(bringing_over(title, late, of.history + MEANWHILE + LATE, recovered))
     return runs
 
 
 def has(image: Image, *files: str) -> bool:
     there = {path for path, _ in image.names}
     return all(f"{ARCHIVE}/{file}" in there for file in files)
+
+
+def live_of(image: Image) -> bytes:
+    return next(image.contents[at] for path, at in image.names if path.endswith(f"/p/{ID}.jsonl"))
 
 
 def never_synced() -> Recorded:
@@ -146,7 +166,10 @@ def test_every_state_that_a_power_loss_leaves_is_whole_and_recovered(
 
 AGAIN: Final = "the same folder is synced again before the change that depends on this one"
 HARMLESS: Final = "nothing depends on it: if it is lost, the next recovery does it again"
-EITHER: Final = "a rename is on the disk when either folder is synced, and both are"
+EITHER: Final = (
+    "a rename is on the disk when either folder is synced, and both are; a name that the old file "
+    "has again goes with its pack"
+)
 
 SEALED: Final = "What a pack has again is in the live file, or in segments, by then."
 
@@ -170,9 +193,8 @@ README: Final = (
 REDUNDANT: Final[dict[tuple[str, str], str]] = {
     ("fsync ID", "link ID.jsonl to pack"): AGAIN,
     ("fsync ID", "fsync record.json.partial"): AGAIN,
-    ("fsync ID", "fsync late.partial"): AGAIN,
     ("fsync p", SWAPPED): EITHER,
-    **({} if HAS_EXCHANGE else {("fsync ID", "fsync p"): EITHER}),
+    ("fsync ID", "fsync p"): EITHER,
     **dict.fromkeys((("fsync ID", change) for change in SEALINGS), AGAIN),
     **({("fsync pack", "truncate pack"): SEALED} if CUTS else {}),
     **({} if CUTS else {("fsync ID", "rename ID.jsonl.zst.partial to ID.jsonl.zst"): AGAIN}),
@@ -291,8 +313,6 @@ def test_a_fsync_after_the_change_that_it_is_there_for_is_noticed() -> None:
 
 
 AT_ONCE: Final = {
-    # After a swap: the old file's second name goes before the pack.
-    *([("fsync ID", "fsync p")] if HAS_EXCHANGE else []),
     ("fsync record.json.partial", "write record.json.partial"),
     ("fsync ID", "rename record.json.partial to record.json"),
     ("fsync ID.3.jsonl.zst.partial", "write ID.2.jsonl.zst.partial"),
@@ -300,10 +320,8 @@ AT_ONCE: Final = {
     *([("fsync ID", "rename ID.2.jsonl.zst.partial to ID.2.jsonl.zst")] if CUTS else []),
     ("fsync ID.1.jsonl.zst.partial", "write ID.jsonl.zst.partial"),
     ("fsync ID", "unlink pack"),
-    ("fsync ID", "unlink late"),
-    # Late lines were announced: they have to be there before the pack loses them.
-    ("fsync late.partial", "write late.partial"),
-    ("fsync ID", "rename late.partial to late"),
+    # Late lines are in the live file for good before the pack loses them.
+    ("fsync ID.jsonl", "write ID.jsonl"),
 }
 
 
@@ -318,29 +336,20 @@ def test_a_pack_is_not_shortened_before_the_segment_has_its_name() -> None:
 
 
 @needs_leases  # without them, no replaced file is cut
-def test_a_pack_does_not_lose_its_tail_before_late_lines_have_a_file_of_their_own() -> None:
-    run = recording(INSERT)
-    begun, done, cut = positions(
-        run, "create late.partial", "rename late.partial to late", "truncate pack"
-    )
-    assert begun < done < cut
-    assert JUDGE.first_fault(moved(run, range(cut, cut + 2), done)) is not None
-    assert JUDGE.first_fault(moved(run, range(cut, cut + 2), begun)) is not None
+def test_a_pack_does_not_lose_its_tail_before_late_lines_are_in_the_live_file() -> None:
+    run = recording(BROUGHT)
+    written, cut = positions(run, "write ID.jsonl", "truncate pack")
+    assert written < cut
+    assert shown(run.trace.events[written + 1].text) == "fsync ID.jsonl"
+    assert JUDGE.first_fault(moved(run, range(cut, cut + 2), written)) is not None
+    assert JUDGE.first_fault(moved(run, range(cut, cut + 2), written + 1)) is not None
 
 
-def test_late_lines_are_kept_until_the_swap() -> None:
-    run = recording(INSERT)
-    gone, swapped = positions(run, "unlink late", EXCHANGE)
-    assert JUDGE.first_fault(moved(run, range(gone, gone + 2), swapped)) is not None
-
-
-def test_an_insertion_does_not_come_before_its_intent() -> None:
-    run = recording(INSERT)
-    events = [shown(event.text) for event in run.trace.events]
-    swapped = events.index(EXCHANGE)
-    begun = events.index("create record.json.partial", events.index("link ID.jsonl to pack"))
-    assert begun < swapped
-    assert JUDGE.first_fault(moved(run, range(swapped, swapped + SWAP), begun)) is not None
+def test_late_lines_are_not_brought_over_before_the_intent_says_which() -> None:
+    run = recording(BROUGHT)
+    begun, written = positions(run, "create record.json.partial", "write ID.jsonl")
+    assert begun < written
+    assert JUDGE.first_fault(moved(run, range(written, written + 2), begun)) is not None
 
 
 def test_an_intent_does_not_go_before_the_manifest_is_in_place() -> None:
@@ -413,15 +422,14 @@ def test_without_a_second_name_the_old_file_is_lost(monkeypatch: pytest.MonkeyPa
 def test_late_lines_are_not_told_by_whether_the_same_are_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def residue(begun: Swap, pack: Source, live: Source) -> Residue:
+    def residue(begun: Swap, pack: Source, live: Source) -> Span:
         there = set(live.read_at(0, live.size()).splitlines())
         start = begun.cut + begun.tail.size
         for line in pack.read_at(start, max(0, pack.size() - start)).splitlines(keepends=True):
             if line.rstrip(b"\n") not in there:
                 break
             start += len(line)
-        at = begun.prefix + begun.tail.size
-        return Residue(Span(min(start, pack.size()), pack.size()), at)
+        return Span(min(start, pack.size()), pack.size())
 
     run = recording(f"recovery of a {FIRST}")
     assert Judge().first_fault(run) is None

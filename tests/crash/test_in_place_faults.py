@@ -24,8 +24,6 @@ from support.crash.scenes import NAMES, Session, laid_out, scene
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-FIRST, INSERT = NAMES[0], NAMES[3]
-
 RESTARTED: Final = {"open", "write", "fsync", "ftruncate", "fchmod", "fchown"}
 """Calls that Python itself repeats when a signal interrupts them (PEP 475)."""
 
@@ -123,7 +121,7 @@ def check_errors(name: str, number: int, *, lasting: bool) -> int:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("number", "lasting"), FAULTS)
 def test_any_call_may_fail(name: str, number: int, lasting: bool) -> None:
-    assert check_errors(name, number, lasting=lasting) > 25
+    assert check_errors(name, number, lasting=lasting) > 20
 
 
 class Interrupted(Faults):
@@ -140,7 +138,7 @@ def test_any_call_may_be_interrupted_by_a_signal(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.modules[__name__], "Faults", Interrupted)
-    assert check_errors(name, errno.EINTR, lasting=False) > 8
+    assert check_errors(name, errno.EINTR, lasting=False) > 6
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -161,7 +159,7 @@ def test_any_call_of_a_recovery_may_fail(name: str, lasting: bool) -> None:
         calls += check_every_fault(
             image, recovered, partial(raised, errno.ENOSPC), check, lasting=lasting
         )
-    assert calls > 60
+    assert calls > 50
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -22,7 +22,7 @@ from support.tracing import hindrance, strace
 if TYPE_CHECKING:
     from support.crash.scenes import Session
 
-FIRST, SECOND, RESTORE, INSERT, *_, GONE = NAMES
+FIRST, SECOND, RESTORE, _, LATE, _, GONE = NAMES
 
 ALWAYS: Final = ("rename", "linkat", "unlink", "ftruncate", "mkdir")
 """Calls of which each is tried."""
@@ -88,11 +88,14 @@ def tried(count: int, call: str) -> range:
     return range(1, count + 1, 1 if call in ALWAYS else STEP)
 
 
+NOT_CALLED: Final = {(RESTORE, "ftruncate"), (LATE, "linkat")}
+"""A restoration cuts no file, and where a swap was done already there is no second name to give."""
+
 RUNS: Final = [
     (name, call)
-    for name in (FIRST, RESTORE, INSERT)
+    for name in (FIRST, RESTORE, LATE)
     for call in (*ALWAYS, *SAMPLED)
-    if (name, call) != (RESTORE, "ftruncate")  # which a restoration does not call
+    if (name, call) not in NOT_CALLED
 ]
 
 

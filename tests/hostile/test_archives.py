@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place import seal
-from sessrotate.platforms import HERE
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
 from support.examples import examples
@@ -69,36 +68,35 @@ def unfinished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return made(tmp_path, monkeypatch, unfinished=True)
 
 
-MERGING: Final = {
-    "late": "sessrotate.in_place.merge_late.execute",
-    "insert": "sessrotate."
-    + ("in_place.swap._Swap._drain" if HERE.leases else "system.lease.settled"),
+STOPPED: Final = {
+    "noted": "sessrotate.fs.append",
+    "brought over": "sessrotate.in_place.seal._drop_tail",
 }
-"""How far an unfinished run came that puts late lines in their place, by what its intent says."""
+"""How far an unfinished run came that brings late lines over."""
 
-LATE: Final = row(82)
+LATE: Final = b'{"type":"mode","sessionId":"%s"}\n' % ID.encode()
+"""Behind a row of the conversation, the last one would be said again."""
+
 SINCE: Final = row(83)
 
 
-def made_merging(folder: Path, patch: pytest.MonkeyPatch, operation: str) -> Home:
-    """Make a session with late lines, whose merge was not finished."""
+def made_late(folder: Path, patch: pytest.MonkeyPatch, moment: str) -> Home:
+    """Make a session of which a run that brought late lines over was not finished."""
     home = made(folder, patch, unfinished=True)
     with home.pack.open("ab") as file:
         file.write(LATE)
     home.append(SINCE)
     with patch.context() as inner:
-        inner.setattr(MERGING[operation], lambda *_: homes.Crash(1).met())
+        inner.setattr(STOPPED[moment], lambda *_: homes.Crash(1).met())
         with pytest.raises(homes.Killed):
             home.rotate()
-    assert home.intent()["operation"] == operation
+    assert home.intent()["swap"]["batch"] is not None
     return home
 
 
-@pytest.fixture(params=MERGING)
-def merging(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Home:
-    return made_merging(tmp_path, monkeypatch, request.param)
+@pytest.fixture(params=STOPPED)
+def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Home:
+    return made_late(tmp_path, monkeypatch, request.param)
 
 
 def withstood(home: Home, since: bytes = MORE) -> set[int]:
@@ -123,7 +121,8 @@ def withstood(home: Home, since: bytes = MORE) -> set[int]:
         if command[0] == "restore" and ended.code == 0:
             assert home.live.read_bytes() == DATA + since
         if ended.code not in {0, 1} and home.live.is_file() and live is not None:
-            assert home.live.read_bytes().endswith(since[-len(SINCE) :])
+            last = live[-len(SINCE) :]
+            assert home.live.read_bytes().endswith((last, last + LATE))
     for name in ("canary", "canary.jsonl", "manifest.json"):
         assert (outside / name).read_bytes() == CANARY
     return codes
@@ -204,14 +203,14 @@ def test_a_file_of_an_unfinished_rotation_may_be_anything(
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("file", ["late", "pack", "record.json", "manifest.json"])
-def test_a_file_of_an_unfinished_merge_may_be_anything(
-    merging: Home, file: str, shape: Callable[[Path], None]
+@pytest.mark.parametrize("file", ["pack", "record.json", "manifest.json"])
+def test_a_file_may_be_anything_while_late_lines_are_brought_over(
+    late: Home, file: str, shape: Callable[[Path], None]
 ) -> None:
-    if not (merging.archive / file).exists() or (file, shape) == ("pack", huge):
+    if (file, shape) == ("pack", huge):
         return  # as large as it is, as above
-    shape(merging.archive / file)
-    withstood(merging, MORE + LATE + SINCE)
+    shape(late.archive / file)
+    withstood(late, MORE + SINCE + LATE)
 
 
 @pytest.mark.parametrize("shape", [linked_outside, dangling, pipe, folder])
@@ -301,7 +300,7 @@ MANIFEST: Final = [
 
 INTENT: Final = [
     *((0, (key,)) for key in ("format", "session", "project", "intent", "away", "restored")),
-    *((0, ("intent", key)) for key in ("operation", "first", "swap", "late")),
+    *((0, ("intent", key)) for key in ("operation", "first", "swap")),
     *((0, ("intent", "swap", key)) for key in ("cut", "prefix", "old", "new", "tail", "batch")),
     *((0, ("intent", "swap", mark, "size")) for mark in ("old", "new", "tail")),
     (1, ("session",)),
@@ -334,28 +333,27 @@ def test_a_forged_intent_is_an_error_or_right(
         withstood(home)
 
 
-FORGED_MERGE: Final = [
-    *((key,) for key in ("operation", "first", "late")),
-    *(("swap", key) for key in ("cut", "prefix", "old", "new", "tail")),
-    *(("late", key) for key in ("at", "mark", "edge", "end")),
-    ("late", "mark", "size"),
-    ("late", "edge", "size"),
+FORGED_LATE: Final = [
+    *((key,) for key in ("operation", "first")),
+    *(("swap", key) for key in ("cut", "prefix", "old", "new", "tail", "batch")),
+    *(("swap", "batch", key) for key in ("span", "floor")),
+    *(("swap", "batch", "span", key) for key in ("start", "end")),
     ("swap", "new", "size"),
     ("swap", "tail", "size"),
 ]
 
 
-@pytest.mark.parametrize("operation", MERGING)
-@pytest.mark.parametrize("keys", FORGED_MERGE, ids=".".join)
-@given(value=st.sampled_from([*VALUES, "rotate", "restore", "late", "insert", 4096]))
+@pytest.mark.parametrize("moment", STOPPED)
+@pytest.mark.parametrize("keys", FORGED_LATE, ids=".".join)
+@given(value=st.sampled_from([*VALUES, "rotate", "restore", 4096]))
 @examples(6)
-def test_a_forged_intent_of_a_merge_is_an_error_or_loses_nothing(
-    tmp_path_factory: pytest.TempPathFactory, operation: str, keys: tuple[str, ...], value: object
+def test_a_forged_intent_with_late_lines_is_an_error_or_right(
+    tmp_path_factory: pytest.TempPathFactory, moment: str, keys: tuple[str, ...], value: object
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        home = made_merging(tmp_path_factory.mktemp("forged"), patch, operation)
+        home = made_late(tmp_path_factory.mktemp("forged"), patch, moment)
         forge(home.archive / "record.json", 0, ("intent", *keys), value)
-        withstood(home, MORE + LATE + SINCE)
+        withstood(home, MORE + SINCE + LATE)
 
 
 def test_an_archive_under_another_sessions_name_is_not_taken_for_its_own(home: Home) -> None:

@@ -145,7 +145,7 @@ def test_a_pack_that_is_another_file_never_becomes_the_live_file(
     withstood(home)
 
 
-@pytest.mark.parametrize("file", ["manifest.json", "record.json", "pack", "late", 0, 1])
+@pytest.mark.parametrize("file", ["manifest.json", "record.json", "pack", 0, 1])
 def test_a_link_in_an_archive_is_never_opened(home: Home, file: str | int) -> None:
     home.rotate()
     path = home.segment(file) if isinstance(file, int) else home.archive / file

@@ -83,12 +83,12 @@ DOCUMENTED: Final = {0, 1, 2, 65, 74, 75, 77}
 
 VALUES: Final[tuple[object, ...]] = (
     "../canary", "../../../../outside/canary", "/etc/passwd", "outside", "", "a\x00b", "x" * 4000,
-    -1, 0, 1, 7, 4096, 2**53, 2**64, 10**300, 1.5, True, None, [], {}, "rotate", "restore", "late",
-    "insert", "archiving", "archived", "zstd", "linked",
+    -1, 0, 1, 7, 4096, 2**53, 2**64, 10**300, 1.5, True, None, [], {}, "rotate", "restore",
+    "archiving", "archived", "zstd", "linked",
 )  # fmt: skip
 
 NAMES: Final = (
-    "pack", "late", "live.partial", "record.json", "record.json.partial", "manifest.json",
+    "pack", "live.partial", "record.json", "record.json.partial", "manifest.json",
     "manifest.json.partial", "trash", "archived", f"{ID}.jsonl", f"{ID}.1.jsonl",
     f"{ID}.2.jsonl.zst", f"{ID}.9.jsonl", f"archived/{ID}.jsonl", f"archived/{ID}.jsonl.zst",
     f"archived/{ID}/subagents/agent-a.jsonl", f"trash/{ID}.jsonl", f"trash/{ID}.1.jsonl",
@@ -144,7 +144,7 @@ def tells_reads(folder: Path) -> bool:
 # ── what is forged ───────────────────────────────────────────────────────────────────────────
 
 
-def crashed_merge(home: Home) -> None:
+def crashed_late(home: Home) -> None:
     homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
     with home.pack.open("ab") as file:
         file.write(row(82))
@@ -171,7 +171,7 @@ def made(folder: Path, patch: pytest.MonkeyPatch, kind: str) -> Home:
     if kind == "unfinished":
         homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
     elif kind == "late":
-        crashed_merge(home)
+        crashed_late(home)
     elif kind == "begun":
         homes.crashed(home.rotate, "sessrotate.in_place.swap._Swap.run")
     elif kind == "pruned":

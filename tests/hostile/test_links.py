@@ -79,10 +79,10 @@ def test_an_archive_that_is_a_link_to_a_folder_of_others_costs_none_of_their_fil
     others = tmp_path / "downloads"
     linked(home.archive, others)
     write(others / "film.mp4.partial", b"theirs")
-    write(others / "late", b"theirs too")
+    write(others / "pack", b"theirs too")
     write(home.live, DATA)
     piped("split", "--in-place", ID, env=home.env)
-    assert {"film.mp4.partial", "late"} <= set(names_in(others))
+    assert {"film.mp4.partial", "pack"} <= set(names_in(others))
     assert piped("stitch", ID, env=home.env).out.encode() in {DATA, b""}
 
 

@@ -23,7 +23,7 @@ from sessrotate.retention import archive, unarchive
 from sessrotate.system import in_use, lease
 from support import command_line, homes
 from support.command_line import boundary, row
-from support.homes import Home, crashed
+from support.homes import Home
 from support.newcomers import Newcomers, needs_exchange, saved
 
 if TYPE_CHECKING:
@@ -69,20 +69,11 @@ def to_restore(home: Home) -> None:
     home.append(MORE)
 
 
-def to_merge(home: Home) -> None:
-    """Leave lines for the next run that belong in the middle of the live file."""
-    crashed(home.rotate, "sessrotate.in_place.seal.finish")
-    with home.pack.open("ab") as file:
-        file.write(row(300))
-    home.append(row(301))
-
-
 DEEDS: Final = pytest.mark.parametrize(
     ("prepare", "deed"),
     [
         pytest.param(to_rotate, rotate, id="rotate"),
         pytest.param(to_restore, restore, id="restore"),
-        pytest.param(to_merge, rotate, id="merge"),
         pytest.param(to_rotate, put_away, id="archive"),
         pytest.param(to_restore, put_away, id="archive what was rotated"),
     ],

@@ -15,7 +15,7 @@ from sessrotate import doctor
 from sessrotate.archive import place, restored, state
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError
 from sessrotate.hook import call
-from sessrotate.in_place import fleet, gain, operations, seal
+from sessrotate.in_place import fleet, gain, operations
 from sessrotate.render.common import size as shown
 from sessrotate.reports import listing
 from sessrotate.retention import trash
@@ -168,9 +168,7 @@ def test_a_dry_run_says_what_a_rotation_by_name_gains(home: Home) -> None:
     assert abs(planned.disk.gain - gained) <= 2 * gain.BLOCK
 
 
-@pytest.mark.parametrize(
-    "where", ["swap._Swap._drain", "seal.finish", "seal._seal", "merge_late.close"]
-)
+@pytest.mark.parametrize("where", ["swap._Swap._drain", "seal.finish", "seal._seal", "seal._close"])
 def test_a_rotation_by_name_that_is_interrupted_is_undone_or_finished(
     home: Home, where: str
 ) -> None:
@@ -292,24 +290,24 @@ def test_a_client_that_writes_it_back_before_the_archive_went_keeps_it_in_its_pl
     assert not restored.is_marked(home.where)
 
 
-def test_a_client_that_writes_it_back_while_late_lines_wait_keeps_it_too(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_brought", [False, True])
+def test_a_client_that_writes_it_back_while_late_lines_wait_is_told_of_them(
+    home: Home, is_brought: bool
 ) -> None:
-    """Late lines of a restoration have a file of their own until they are merged."""
     short = home.live.read_bytes()
     late, later = row(901) + b"\n", row(902) + b"\n"
     crashed(home.restore, "sessrotate.in_place.swap._Swap._drain")
     with home.pack.open("ab") as file:
         file.write(late)
     home.append(later)
-    with monkeypatch.context() as patch:
-        patch.setattr("sessrotate.in_place.merge_late.execute", lambda *_: False)
-        seal.finish(home.where, 1, lambda _done: None)
-    assert home.intent()["operation"] == "late"
-    assert restored.is_marked(home.where)
-    assert home.stitched() == DATA + late + later
+    if is_brought:
+        crashed(home.restore, "sessrotate.in_place.seal._close")
+    assert home.stitched().startswith(DATA + later + late)
     home.live.write_bytes(short)
-    assert home.stitched() == DATA + late
+    with pytest.raises(DamagedError, match="may hold lines the session lacks"):
+        home.rotate()
+    home.append(home.pack.read_bytes().removeprefix(short))
+    home.pack.unlink()
     home.rotate()
     assert home.stitched() == DATA + late
 

@@ -25,7 +25,6 @@ MODE: Final = b'{"type":"mode","mode":"plan"}\n'
 _LARGE: Final = row(700).replace(b"{", b'{"more":"' + b"x" * 1_000_000 + b'",', 1)
 
 SWAPPED: Final = "sessrotate.in_place.seal.finish"
-WAITS: Final = "sessrotate.in_place.merge_late.execute"
 
 LOST: Final = pytest.mark.parametrize("left", [None, b"{"], ids=["lost", "damaged"])
 
@@ -45,26 +44,6 @@ def lose(home: Home, left: bytes | None) -> None:
         path.write_bytes(left)
 
 
-def late(home: Home, line: bytes) -> bytes:
-    """Have a line come late, and kill the run before it puts it in its place; return all."""
-    homes.crashed(home.rotate, SWAPPED)
-    home.append(row(3) + MODE)
-    with home.pack.open("ab") as file:
-        file.write(line)
-    home.append(row(2))
-    homes.crashed(home.rotate, WAITS)
-    assert (home.archive / "late").read_bytes() == line
-    return DATA + MORE + line + row(3) + MODE + row(2)
-
-
-def in_place(home: Home, line: bytes) -> bytes:
-    """Have a late line that is in its place, while its own file is still there."""
-    whole = late(home, line)
-    homes.crashed(home.rotate, "sessrotate.in_place.merge_late.close")
-    assert line + row(3) in home.live.read_bytes()
-    return whole
-
-
 def named(path: Path, **codes: int) -> str:
     """Check that every command names a file; return what is said to do about it."""
     said = [(called(name, ID), code) for name, code in (READERS | codes).items()]
@@ -73,59 +52,6 @@ def named(path: Path, **codes: int) -> str:
         assert str(path) in ended.err + ended.out
     assert str(path) in called("doctor").out
     return called("rotate", ID).err
-
-
-@LOST
-def test_a_late_row_of_settings_that_equals_another_is_not_taken_for_it(
-    home: Home, left: bytes | None
-) -> None:
-    whole = late(home, MODE)
-    lose(home, left)
-    home.append(boundary(90) + row(91))
-    kept = home.archive / "late"
-    assert "put them last" in named(kept, rotate=77, restore=77)
-    home.append(kept.read_bytes())
-    kept.unlink()
-    home.rotate()
-    assert sorted(home.stitched().splitlines()) == sorted(
-        (whole + boundary(90) + row(91)).splitlines()
-    )
-
-
-@LOST
-def test_late_rows_that_are_in_their_place_are_found_however_far_that_is_from_the_end(
-    home: Home, left: bytes | None
-) -> None:
-    whole = in_place(home, IN_FLIGHT)
-    home.pack.unlink()
-    lose(home, left)
-    home.append(_LARGE * 9 + boundary(90) + row(91))
-    assert home.stitched() == whole + _LARGE * 9 + boundary(90) + row(91)
-    home.rotate()
-    assert "late" not in home.archived()
-    assert home.stitched() == whole + _LARGE * 9 + boundary(90) + row(91)
-    assert called("doctor").code == 0
-
-
-def test_part_of_a_line_is_not_where_late_rows_are(home: Home) -> None:
-    late(home, IN_FLIGHT)
-    lose(home, None)
-    home.append(b"x" + IN_FLIGHT)
-    assert "put them last" in named(home.archive / "late", rotate=77)
-
-
-def test_a_file_that_is_none_of_ours_is_not_replaced_by_late_lines(home: Home) -> None:
-    homes.crashed(home.rotate, SWAPPED)
-    home.append(row(3))
-    with home.pack.open("ab") as file:
-        file.write(IN_FLIGHT)
-    mine = command_line.write(home.archive / "late", row(9))
-    ended = called("rotate", ID)
-    assert (ended.code, f"No record explains {mine}" in ended.err) == (74, True)
-    assert mine.read_bytes() == row(9)
-    mine.unlink()
-    home.rotate()
-    assert home.stitched() == DATA + MORE + IN_FLIGHT + row(3)
 
 
 @LOST
@@ -161,43 +87,6 @@ def test_a_pack_is_all_that_is_left_where_no_record_was_written_and_the_live_fil
     home.rotate()
     assert home.stitched() == DATA + MORE + boundary(90) + row(91)
     assert not home.pack.exists()
-
-
-@pytest.mark.parametrize("instead", [b"", row(5)], ids=["removed", "replaced"])
-@pytest.mark.parametrize(
-    "at",
-    ["sessrotate.fs.create_file_at_once", "sessrotate.in_place.seal._drop_tail"],
-    ids=["announced", "kept"],
-)
-def test_a_late_row_that_its_client_takes_back_while_it_is_kept_does_not_come_back(
-    home: Home, at: str, instead: bytes
-) -> None:
-    homes.crashed(home.rotate, SWAPPED)
-    before = home.pack.read_bytes()
-    with home.pack.open("ab") as file:
-        file.write(IN_FLIGHT)
-    home.append(row(2))
-    homes.crashed(home.rotate, at)
-    with home.pack.open("r+b") as file:
-        file.truncate(len(before))
-        file.seek(0, os.SEEK_END)
-        file.write(instead)
-    whole = DATA + MORE + instead + row(2)
-    assert home.stitched() == whole
-    home.rotate()
-    assert home.stitched() == whole
-    assert called("doctor").code == 0
-
-
-def test_late_lines_that_begin_as_much_else_does_are_there_once(home: Home) -> None:
-    home.append(MODE * 2000)
-    homes.crashed(home.rotate, SWAPPED)
-    home.append(row(3))
-    with home.pack.open("ab") as file:
-        file.write(MODE * 200 + IN_FLIGHT)
-    homes.crashed(home.rotate, "sessrotate.in_place.seal._drop_tail")
-    home.rotate()
-    assert home.stitched() == DATA + MORE + MODE * 2200 + IN_FLIGHT + row(3)
 
 
 def test_a_late_row_of_settings_in_a_file_that_waits_is_not_taken_for_another(

@@ -149,7 +149,7 @@ def test_a_rotator_that_is_stopped_holds_nobody_up_for_ever_and_loses_nothing(
     assert waited > 0.5
     home.append(MORE)
     home.rotate(wait=5)
-    assert home.stitched() == DATA + LATE + NEW + MORE
+    assert home.stitched() == DATA + NEW + LATE + NEW + MORE
     assert home.problems() == []
 
 

@@ -253,6 +253,15 @@ def test_the_check_allows_a_late_line_for_each_swap_and_no_more() -> None:
     assert compaction(0, 1) != row(0, 1)
 
 
+def test_the_check_allows_a_row_that_was_said_again_as_often_as_it_was() -> None:
+    again = b"".join([*LINES[:6], LINES[5], *LINES[6:]])
+    assert faults(again, {0: Wrote(8)}, late=1, said=[LINES[5]]) == []
+    assert faults(b"".join(LINES), {0: Wrote(8)}, said=[LINES[5]]) == []
+    assert "repeated 5" in str(faults(again + LINES[5], {0: Wrote(8)}, late=1, said=[LINES[5]]))
+    assert "repeated 5" in str(faults(again, {0: Wrote(8)}, late=1, said=[LINES[4]]))
+    assert "lost 4" in str(faults(again.replace(LINES[4], b""), {0: Wrote(8)}, said=[LINES[4]]))
+
+
 HISTORY: Final = [row(0, number) for number in range(80)]
 SWAPS: Final = 6
 
@@ -269,6 +278,13 @@ def test_the_check_of_a_race_without_leases_allows_what_came_to_a_file_that_was_
     turned = b"".join([*HISTORY[9:], *HISTORY[:9]])
     assert faults(turned, {0: Wrote(80, held=9)}, late=1) == []
     assert "7 lines behind later ones" in str(faults(turned, {0: Wrote(80)}, late=1))
+
+
+def test_the_check_says_nothing_of_where_lines_stand_that_were_moved() -> None:
+    turned = b"".join([*HISTORY[9:], *HISTORY[:9]])
+    assert faults(turned, {0: Wrote(80)}, late=1, moved=HISTORY[:9]) == []
+    assert "6 lines behind" in str(faults(turned, {0: Wrote(80)}, late=1, moved=HISTORY[:1]))
+    assert "lost 0, 1" in str(faults(b"".join(HISTORY[2:]), {0: Wrote(80)}, 1, moved=HISTORY[:9]))
 
 
 def test_the_check_misses_one_row_of_those_alike_for_each_swap_and_no_more() -> None:

@@ -17,13 +17,13 @@ import pytest
 
 from sessrotate import fs
 from sessrotate.archive.place import Place
-from sessrotate.in_place import merge_late, operations, swap
+from sessrotate.in_place import operations, swap
 from sessrotate.system import lease
 from support.abilities import needs_leases
 from support.command_line import SECONDS
 from support.homes import silent
 from support.race.checking import faults
-from support.race.mutants import MUTANTS, without_drain, without_second_lease
+from support.race.mutants import MUTANTS
 from support.race.racing import ID, history
 from support.race.rotators import rotated
 from support.race.writers import Wrote, append, compaction, is_same, row
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from sessrotate.archive.late_lines import Residue
-    from sessrotate.archive.state import State
 
 pytestmark: Final = needs_leases
 
@@ -157,36 +155,8 @@ def between(where: Place) -> list[str]:
     return faults(history(where), wrote(BEFORE + 2))
 
 
-@pytest.fixture
-def merges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Have each merge of late lines told, by how many bytes there are."""
-    keep, found = merge_late.keep, list[int]()
-
-    def keeping(state: State, residue: Residue) -> None:
-        found.append(residue.span.size)
-        keep(state, residue)
-
-    monkeypatch.setattr(merge_late, "keep", keeping)
-    return found
-
-
-def test_a_client_between_open_and_write_has_its_lines_in_order(
-    where: Place, merges: list[int]
-) -> None:
+def test_a_client_between_open_and_write_has_its_lines_in_order(where: Place) -> None:
     assert between(where) == []
-    assert merges == []
-
-
-@pytest.mark.parametrize("taking_out", [without_second_lease, without_drain])
-def test_without_it_a_client_between_open_and_write_needs_a_merge(
-    where: Place,
-    monkeypatch: pytest.MonkeyPatch,
-    merges: list[int],
-    taking_out: Callable[[pytest.MonkeyPatch], None],
-) -> None:
-    taking_out(monkeypatch)
-    assert between(where) == []
-    assert merges == [len(row(0, BEFORE))]
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from sessrotate.in_place import seal
 from support import oracle
+from support.command_line import called
 from support.real_clients.client import QUESTION
 from support.real_clients.judge import compare
 from support.real_clients.making import MAKERS, Sessions, compact, talk
 from support.real_clients.mock_api import call
 from support.real_clients.normal import Sent, normalise
-from support.real_clients.rotating import archived, conversation, rotate, run, stitched
+from support.real_clients.rotating import (
+    archived,
+    conversation,
+    place_of,
+    rotate,
+    run,
+    stitched,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -160,6 +170,50 @@ def test_a_fork_of_a_rotated_session_is_the_fork_of_the_whole_and_is_rotated_its
     rotating(client, fork)
     assert fork != path
     assert archived(client, fork) > 0
+
+
+def spoken(data: bytes) -> list[int]:
+    """Return where the rows begin that users and models said."""
+    lines = data.splitlines(keepends=True)
+    starts = accumulate(map(len, lines), initial=0)
+    kinds = [json.loads(line)["type"] for line in lines]
+    return [at for at, kind in zip(starts, kinds, strict=False) if kind in {"user", "assistant"}]
+
+
+LAST_TURN: Final = ("answer before", "question", "words", "call", "result", "answer")
+"""What the last rows of `with_tools` are that somebody said; other rows follow some of them."""
+
+
+@pytest.mark.parametrize(
+    ("first", "next_one"),
+    [
+        ("answer before", "question"),
+        ("question", "words"),
+        ("call", "answer"),
+        ("result", "answer"),
+    ],
+)
+def test_a_session_goes_on_as_if_it_never_was_rotated_where_a_killed_rotation_has_lines_come_late(
+    sessions: Sessions, first: str, next_one: str
+) -> None:
+    expected, _ = left_alone(sessions, "with_tools")
+    client, path = sessions.get("with_tools")
+    whole = path.read_bytes()
+    rows = dict(zip(LAST_TURN, spoken(whole)[-len(LAST_TURN) :], strict=True))
+    before, late = whole[: rows[first]], whole[rows[first] : rows[next_one]]
+    since = whole[rows[next_one] :]
+
+    path.write_bytes(before)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLAUDE_CONFIG_DIR", str(client.config))
+        patch.setattr(seal, "finish", lambda *_: None)  # it dies behind its swap
+        assert called("split", "--in-place", path).code == 0
+    for file, data in ((path, since), (place_of(client, path).pack, late)):
+        with file.open("ab") as appended:
+            appended.write(data)
+    assert run(client, "split", "--in-place", path).code == 0
+    assert stitched(client, path).startswith(before + since + late)
+    assert different(expected, [*going_on(client, path, rotate)]) == []
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.parts[-4])

@@ -130,7 +130,7 @@ class Home:
     @property
     def is_whole(self) -> bool:
         """Whether the live file is all of the history, and nothing of a swap is in its archive."""
-        busy = {"pack", "live.partial", "late", "waiting"}
+        busy = {"pack", "live.partial", "waiting"}
         is_marked = not self.archived() or self.record()["restored"] is not None
         is_headed = self.live.read_bytes().startswith(b'{"type":"segment_header"')
         return is_marked and not is_headed and not self.is_busy() and not busy & self.archived()

@@ -17,12 +17,13 @@ from msgspec import Struct
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file, continued, record, restored
-from sessrotate.archive.late_lines import Residue, is_at, is_told_new, unclaimed
+from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.place import Place
-from sessrotate.archive.record import Intent, Late, Record
+from sessrotate.archive.record import Intent, Record
 from sessrotate.archive.restored import Restored
 from sessrotate.clients.claude import trim
 from sessrotate.errors import DamagedError, SessrotateError, printable, storage
+from sessrotate.model import Span
 from sessrotate.segments import live_header, load, manifest
 from sessrotate.segments.live_header import LiveHeader
 from sessrotate.segments.manifest import Manifest
@@ -43,7 +44,6 @@ class FoundFiles(Struct, frozen=True, kw_only=True):
     live: Source | None
     header: LiveHeader | None
     pack: Source | None
-    late: Source | None
     listing: frozenset[str]
     record: Record
     manifest: Manifest | None
@@ -84,19 +84,13 @@ def with_way_out(place: Place, error: DamagedError) -> DamagedError:
     return error if hint in str(error) else DamagedError(f"{error} {hint}")
 
 
-def problem_of_late(
-    found: FoundFiles, pending: Late | None, rest: Residue, *, is_pack_known: bool
-) -> str | None:
+def problem_of_late(found: FoundFiles, late: Span, *, is_pack_known: bool) -> str | None:
     """Return why late lines cannot be had, None if they can or there are none."""
-    if pending is not None and (found.late is None or found.late.size() != pending.mark.size):
-        return f"{printable(str(found.place.late))} has changed since it was written."
-    if rest.span.size and not is_pack_known:
+    if not late.size or found.pack is None:
+        return None
+    if not is_pack_known:
         return f"{printable(str(found.place.pack))} is not the file that was replaced."
-    if rest.span.size and found.pack is not None and has_other_name(found.place, found.pack):
-        return other_name(found.place)
-    if found.intent is None and found.live is not None and names.LATE in found.listing:
-        return unclaimed(found.place, found.live, found.kept)
-    return None
+    return other_name(found.place) if has_other_name(found.place, found.pack) else None
 
 
 def has_other_name(place: Place, pack: Source) -> bool:
@@ -165,17 +159,13 @@ def look(
     if source is None and told.away is not None:
         source = archived_file.opened(place)
         source = None if source is None else stack.enter_context(source)
-    late = None
-    if names.LATE in listing and doing is not None and doing.late is not None:
-        late = _inside(place, names.LATE, stack)
     is_gone = source is None
     if source is None and pack is not None and doing is not None:
-        is_whole = doing.operation in {"late", "insert"} or pack.size() > doing.swap.cut
+        is_whole = pack.size() > doing.swap.cut
         if is_whole and has_other_name(place, pack):  # it is to be a live file again
             raise DamagedError(other_name(place))
         source = pack if is_whole else None
     # All of one moment; the pack first, or what goes from it to the live file would be in neither.
-    # What goes from it to a file of its own is in the record first, and that is looked at again.
     for file in (pack, source):
         if file is not None:
             file.freeze()
@@ -189,7 +179,6 @@ def look(
         live=source,
         header=header,
         pack=pack,
-        late=late,
         listing=listing,
         record=told,
         manifest=listed,
@@ -257,7 +246,7 @@ def _successor(
     live: Source | None, begun: Intent | None, kept: tuple[Path, ...], stack: ExitStack
 ) -> Source | None:
     """Return what took the old live file's place, or would have."""
-    if live is None or begun is None or begun.operation == "late":
+    if live is None or begun is None:
         return live
     if kept and not _has_taken(live, begun):
         for path in kept:
@@ -271,7 +260,7 @@ def _successor(
 
 def _has_taken(source: Source, begun: Intent) -> bool:
     """Tell whether a file is the new one of a swap, with all of its tail."""
-    return is_told_new(source, begun) and is_at(source, begun.swap.prefix, begun.swap.tail)
+    return is_at(source, 0, begun.swap.new) and is_at(source, begun.swap.prefix, begun.swap.tail)
 
 
 def _parsed(listed: bytes, header: LiveHeader | None) -> Manifest | None:
@@ -294,7 +283,7 @@ def match(found: FoundFiles, begun: Intent) -> Match:
         return "absent"
     if pack is not None and pack.identity().is_same_file(live.identity()):
         return "pack"
-    if is_told_new(live, begun):
+    if is_at(live, 0, begun.swap.new):
         return "new"
     if found.successor is not live:
         return "kept"

@@ -7,7 +7,7 @@ it, so a byte that is found here is found by all of them.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from sessrotate.archive.record import Intent
     from sessrotate.segments.manifest import Manifest
 
-Where = Literal["sealed", "pruned", "pack", "live", "late"]
+Where = Literal["sealed", "pruned", "pack", "live"]
+
+
+_NONE: Final = Span(0, 0)
 
 
 class HistorySpan(Struct, frozen=True):
@@ -38,16 +41,16 @@ def spans(
     was_swapped: bool,
     sealed: Collection[int],
     live: Span,
-    late: HistorySpan | None = None,
-    at: int = 0,
+    late: Span = _NONE,
+    is_first: bool = False,
 ) -> tuple[HistorySpan, ...]:
     """Return the history in order.
 
     `listed` is what the live file goes on from, and `was_swapped` says whether that is the new
     one of the intent. `sealed` are the numbers of the segments whose files are there, `live` is
-    the body of the live file, in its own offsets. `late` is what came late to a replaced file
-    and the live file has yet to get, at its offset `at`: whoever wrote to the replaced file did
-    so before anything that it wrote to the new one.
+    the body of the live file, in its own offsets. `late` is what of the pack came late to a
+    replaced file and the live file has yet to get: it goes to the live file's end, or comes
+    `is_first`.
     """
     found: list[HistorySpan] = []
     is_rotation = intent is not None and was_swapped and intent.operation == "rotate"
@@ -59,15 +62,5 @@ def spans(
             found.append(HistorySpan("sealed", index, Span(0, span.size)))
         else:
             found.append(HistorySpan("pack", index, intent.in_pack(span)))
-    if late is None:
-        return (*found, *_filled(HistorySpan("live", None, live)))
-    at = max(live.start, min(at, live.end))
-    before, behind = Span(live.start, at), Span(at, live.end)
-    return (
-        *found,
-        *_filled(HistorySpan("live", None, before), late, HistorySpan("live", None, behind)),
-    )
-
-
-def _filled(*parts: HistorySpan) -> tuple[HistorySpan, ...]:
-    return tuple(part for part in parts if part.span.size)
+    rest = [HistorySpan("live", None, live), HistorySpan("pack", None, late)]
+    return (*found, *(part for part in (rest[::-1] if is_first else rest) if part.span.size))

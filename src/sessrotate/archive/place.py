@@ -121,11 +121,6 @@ class Place(Struct, frozen=True, dict=True):
         return self.archive / names.WAITING
 
     @property
-    def late(self) -> Path:
-        """Lines that came late to a replaced file, until they are put in their place."""
-        return self.archive / names.LATE
-
-    @property
     def draft(self) -> Path:
         """The new live file, before it takes the old one's place."""
         return self.archive / names.DRAFT

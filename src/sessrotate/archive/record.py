@@ -26,7 +26,7 @@ from sessrotate.segments.manifest import Manifest
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
 
-Operation = Literal["rotate", "restore", "late", "insert"]
+Operation = Literal["rotate", "restore"]
 
 HEAD: Final = 4096
 """Most bytes of a file's beginning by which it is recognised."""
@@ -81,26 +81,12 @@ class Batch(Struct, frozen=True):
     floor: Count
 
 
-class Late(Struct, frozen=True):
-    """Late lines that are kept in a file of their own, until they are put in their place.
-
-    That is at offset `at` of the live file, behind the bytes of `edge`. `mark` tells their bytes;
-    `end` is how large the pack was when they were copied from it, 0 when that is settled.
-    """
-
-    at: Count
-    mark: Mark
-    edge: Mark
-    end: Count = 0
-
-
 class Swap(Struct, frozen=True):
     """The replacement of a live file by another with the same tail.
 
-    `old` and `new` are how either file begins, which is how they are told apart; of an insertion,
-    `new` is what the new file has at `cut`. The tail begins at `cut` in the old file and at
-    `prefix` in the new one; `tail` is what of it the new file had when it took the old one's
-    place. `batch` is the last of the bytes that came late.
+    `old` and `new` are how either file begins, which is how they are told apart. The tail begins at
+    `cut` in the old file and at `prefix` in the new one; `tail` is what of it the new file had when
+    it took the old one's place. `batch` is the last of the bytes that came late.
     """
 
     old: Mark
@@ -116,21 +102,18 @@ NO_SWAP: Final = Swap(Mark.of(b""), Mark.of(b""), 0, 0, Mark.of(b""))
 
 
 class Intent(Struct, frozen=True):
-    """One rotation or restoration, or what is left of it: the insertion of late lines.
+    """One rotation or restoration.
 
     A rotation seals the segments of `manifest` from number `first` on, which are in the pack
     until then, or none if it only brings rows back, or what its client trimmed; `manifest` is what
     the archive's will be, and has no segments where there is to be none. A restoration takes
-    nothing from the archive of `manifest`. Behind either, `late` lines may be left; "late" says
-    that nothing else is, and "insert" that a live file with them is to take the place of the one
-    without.
+    nothing from the archive of `manifest`.
     """
 
     operation: Operation
     swap: Swap
     first: int
     manifest: Manifest
-    late: Late | None = None
 
     @property
     def moves_nothing(self) -> bool:
@@ -223,7 +206,6 @@ class _Intent(Struct, frozen=True):
     operation: Operation
     swap: Swap
     first: Count
-    late: Late | None
 
 
 class _Line(Struct, frozen=True):
@@ -241,7 +223,7 @@ def dump(record: Record) -> bytes:
     """Return the record as the bytes of its file."""
     begun, told, listed = record.intent, None, b""
     if begun is not None:
-        told = _Intent(begun.operation, begun.swap, begun.first, begun.late)
+        told = _Intent(begun.operation, begun.swap, begun.first)
         listed = manifest.dump(begun.manifest)
     line = _Line(**(asdict(record) | {"intent": told}))
     return one_line.dump(line) + listed
@@ -254,7 +236,7 @@ def parse(data: bytes, session: str) -> Record:
     with suppress(DamagedError):
         if line is not None and (told := line.intent) is not None:
             listed = manifest.parse(data[len(first) :], may_be_empty=True)
-            intent = Intent(told.operation, told.swap, told.first, listed, told.late)
+            intent = Intent(told.operation, told.swap, told.first, listed)
         if line is not None and line.session == session and _is_sound(line, intent):
             record = Record(**(asdict(line) | {"intent": intent}))
             if intent is not None or len(first) == len(data):
@@ -327,23 +309,14 @@ def _is_sound(line: _Line, intent: Intent | None) -> bool:
 
 
 def _makes_sense(intent: Intent) -> bool:
-    swap, late = intent.swap, intent.late
-    is_batch, size = swap.batch is None or swap.batch.span.size > 0, late.mark.size if late else 0
-    is_edge = late is None or late.edge.size == min(HEAD, late.at)
-    is_late = late is None or (is_edge and 0 < size <= (late.end or size))
-    if not (is_batch and is_late) or intent.first > len(intent.manifest.segments):
+    swap = intent.swap
+    late = None if swap.batch is None else swap.batch.span
+    is_batch = late is None or (late.size > 0 and late.start >= swap.cut)
+    if not is_batch or intent.first > len(intent.manifest.segments):
         return False
-    is_kept = late is None or late.end > 0
     moved = intent.manifest.source_bytes - intent.start
     if intent.operation == "rotate":
         # One that seals nothing gives the tail another prefix, and that must be told apart.
         does = moved > 0 or (not moved and swap.cut > 0 and swap.old != swap.new)
-        return is_kept and does and swap.cut >= moved
-    if intent.operation == "restore":
-        return is_kept and moved == 0 and swap.prefix == intent.manifest.source_bytes
-    if late is None or moved:
-        return False
-    if intent.operation == "late":
-        return swap == NO_SWAP and not late.end
-    is_ours = is_kept or (late.at, late.mark) == (swap.cut, swap.new)
-    return is_ours and swap.new.size == swap.prefix - swap.cut > 0
+        return does and swap.cut >= moved
+    return moved == 0 and swap.prefix == intent.manifest.source_bytes

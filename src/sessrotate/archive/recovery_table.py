@@ -28,9 +28,9 @@ Sign = Literal["done", "none", "no pack"]
 """What else tells: something that happens only after the swap ("done": a segment is sealed, or the
 pack is shortened), or nothing, with a pack or without one."""
 
-Deed = Literal["undo", "take back", "finish", "refuse", "put back"]
-"""What the next run does: remove what was made for the swap; do that, and begin the merge again; do
-the rest; touch nothing; or give the live file's name back to the stranger, and decide again."""
+Deed = Literal["undo", "finish", "refuse", "put back"]
+"""What the next run does: remove what was made for the swap; do the rest; touch nothing; or give
+the live file's name back to the stranger, and decide again."""
 
 MATCHES: Final[dict[Match, str]] = {
     "new": "the new file",
@@ -58,66 +58,40 @@ SIGNS: Final[dict[Sign, str]] = {
 
 
 class Row(Struct, frozen=True):
-    """What is decided where one of these operations was interrupted; None stands for anything."""
+    """What is decided where a rotation or restoration was interrupted; None stands for anything."""
 
-    operations: tuple[Operation, ...]
     live: Match | None
     drafted: Drafted | None
     sign: Sign | None
     standing: Standing
     deed: Deed
     why: str
+    only: Operation | None = None
 
     def fits(self, operation: Operation, live: Match, drafted: Drafted, sign: Sign) -> bool:
         """Tell whether this row is about such a case."""
         return (
-            operation in self.operations
+            self.only in {None, operation}
             and self.live in {None, live}
             and self.drafted in {None, drafted}
             and self.sign in {None, sign}
         )
 
 
-_SWAPS: Final[tuple[Operation, ...]] = ("rotate", "restore")
-
-_INSERT: Final[tuple[Operation, ...]] = ("insert",)
-
 ROWS: Final = (
-    Row(_SWAPS, None, None, "done", "after", "finish", "The rest has begun already."),
-    Row(_SWAPS, "pack", None, None, "before", "undo", "The names were not exchanged."),
-    Row(_SWAPS, None, "old", None, "after", "finish", "The old file came out of the exchange."),
-    Row(_SWAPS, None, "live", None, "after", "finish", "The draft has its new name as well."),
-    Row(_SWAPS, "new", "stranger", None, "unknown", "put back", "It was saved last."),
-    Row(_SWAPS, "new", None, None, "after", "finish", "The names were exchanged."),
-    Row(_SWAPS, "old", None, None, "before", "undo", "The exchange did not last."),
-    Row(("restore",), "absent", None, None, "before", "undo", "There was no old file."),
-    Row(_SWAPS, "other", None, "no pack", "unknown", "undo", "Without a pack nothing follows."),
-    Row(_SWAPS, None, "new", None, "before", "undo", "The new file has no other name."),
-    Row(_SWAPS, None, "stranger", None, "before", "undo", "The live file was saved last."),
-    Row(_SWAPS, "kept", None, None, "after", "finish", "The new file had the live file's name."),
-    Row(_SWAPS, None, None, None, "unknown", "refuse", "The pack has everything."),
-    Row(
-        _INSERT,
-        "absent",
-        None,
-        None,
-        "before",
-        "take back",
-        "The pack becomes the live file.",
-    ),
-    Row(_INSERT, "pack", None, None, "before", "take back", "The names were not exchanged."),
-    Row(_INSERT, None, "old", None, "after", "finish", "The old file came out of the exchange."),
-    Row(_INSERT, None, "live", None, "after", "finish", "The draft has its new name as well."),
-    Row(_INSERT, None, "absent", None, "after", "finish", "It goes before the pack only if done."),
-    Row(_INSERT, None, None, "no pack", "before", "take back", "The pack goes first only if not."),
-    Row(_INSERT, None, "new", None, "before", "take back", "The new file has no other name."),
-    Row(_INSERT, "new", "stranger", None, "unknown", "put back", "It was saved last."),
-    Row(_INSERT, None, "stranger", None, "before", "take back", "The live file was saved last."),
-    Row(_INSERT, "new", None, None, "after", "finish", "The lines are in their place."),
-    Row(_INSERT, "old", None, None, "before", "take back", "The lines are not in their place."),
-    Row(_INSERT, "kept", None, None, "after", "finish", "The new file had the live file's name."),
-    Row(_INSERT, None, None, None, "unknown", "refuse", "The pack has everything."),
-    Row(("late",), None, None, None, "before", "finish", "A merge that has yet to begin."),
+    Row(None, None, "done", "after", "finish", "The rest has begun already."),
+    Row("pack", None, None, "before", "undo", "The names were not exchanged."),
+    Row(None, "old", None, "after", "finish", "The old file came out of the exchange."),
+    Row(None, "live", None, "after", "finish", "The draft has its new name as well."),
+    Row("new", "stranger", None, "unknown", "put back", "It was saved last."),
+    Row("new", None, None, "after", "finish", "The names were exchanged."),
+    Row("old", None, None, "before", "undo", "The exchange did not last."),
+    Row("absent", None, None, "before", "undo", "There was no old file.", only="restore"),
+    Row("other", None, "no pack", "unknown", "undo", "Without a pack nothing follows."),
+    Row(None, "new", None, "before", "undo", "The new file has no other name."),
+    Row(None, "stranger", None, "before", "undo", "The live file was saved last."),
+    Row("kept", None, None, "after", "finish", "The new file had the live file's name."),
+    Row(None, None, None, "unknown", "refuse", "The pack has everything."),
 )
 
 
@@ -128,9 +102,9 @@ def decided(operation: Operation, live: Match, drafted: Drafted, sign: Sign) -> 
 
 def table() -> str:
     """Return the rows as a table of Markdown."""
-    heads = ("interrupted", "the live file is", "`live.partial` is", "else")
+    heads = ("the live file is", "`live.partial` is", "else")
     lines = [f"| {' | '.join(heads)} | so the swap | the next run | because |"]
-    lines.append("|---|---|---|---|---|---|---|")
+    lines.append("|---|---|---|---|---|---|")
     for row in ROWS:
         live = "anything" if row.live is None else MATCHES[row.live]
         drafted = "" if row.drafted is None else DRAFTED[row.drafted]
@@ -138,12 +112,11 @@ def table() -> str:
         done = {"before": "was not done", "after": "was done", "unknown": "is in doubt"}
         deeds = {
             "undo": "undoes",
-            "take back": "undoes, and merges again",
             "finish": "finishes",
             "refuse": "touches nothing: exit 74",
             "put back": "puts it back",
         }
-        operations = ", ".join(f"`{operation}`" for operation in row.operations)
-        cells = (operations, live, drafted, sign, done[row.standing], deeds[row.deed], row.why)
+        live += "" if row.only is None else f" (`{row.only}`)"
+        cells = (live, drafted, sign, done[row.standing], deeds[row.deed], row.why)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

@@ -27,10 +27,9 @@ from sessrotate.archive import (
 from sessrotate.archive.continued import Cut
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.history import HistorySpan
-from sessrotate.archive.late_lines import Residue, end_of_lines, is_at, residue
+from sessrotate.archive.late_lines import is_at, residue
 from sessrotate.archive.owner import check_own
 from sessrotate.archive.place import Place
-from sessrotate.archive.record import Late
 from sessrotate.archive.recovery_table import Deed, Drafted, Match, Sign, Standing
 from sessrotate.errors import DamagedError, InUseError, WrongUsageError, storage
 from sessrotate.model import Span
@@ -40,7 +39,7 @@ from sessrotate.segments.segment_set import Problem
 
 _LOOKS: Final = 10
 
-_NO_RESIDUE: Final = Residue(Span(0, 0), 0)
+_NONE: Final = Span(0, 0)
 
 
 class State(FoundFiles, frozen=True, kw_only=True):
@@ -53,9 +52,7 @@ class State(FoundFiles, frozen=True, kw_only=True):
     * `sealed`: the numbers of the intent's new segments whose files are there.
     * `is_dropped`: the pack has its tail no more: nothing can come late to it, and all is kept.
     * `is_pack_known`: the pack begins like the file that was to be replaced.
-    * `pending`: the late lines that have a file of their own and are not in the live file yet;
-      they belong at its offset `late_at`.
-    * `residue`: what of the pack the `successor` has yet to get, and has no file of its own.
+    * `residue`: what came late to the pack, and the `successor` has yet to get.
     * `cut`: where the client cut the live file since the last rotation, None if it did not. Unless
       that is the same compaction, what was in between is gone but for what a resume needs.
     * `problem`: why the live file does not go on from its archive, None if it does. No live file
@@ -71,9 +68,7 @@ class State(FoundFiles, frozen=True, kw_only=True):
     sealed: frozenset[int]
     is_dropped: bool
     is_pack_known: bool
-    pending: Late | None
-    late_at: int
-    residue: Residue
+    residue: Span
     cut: Cut | None
     problem: str | None
 
@@ -129,20 +124,15 @@ class State(FoundFiles, frozen=True, kw_only=True):
         """
         if self.problem is not None:
             raise DamagedError(self.problem)
-        if self.pending is not None:
-            late, at = HistorySpan("late", None, Span(0, self.pending.mark.size)), self.late_at
-        else:
-            # Of what its client trimmed there is a gap, and what came late belongs before it.
-            late = HistorySpan("pack", None, self.residue.span)
-            at = self.residue.at if self.successor is self.live else self.prefix
         return history.spans(
             listed=self.listed,
             intent=self.intent,
             was_swapped=self.standing == "after",
             sealed=self.sealed,
             live=Span(self.prefix, self.live.size()) if self.live is not None else Span(0, 0),
-            late=late,
-            at=at,
+            late=self.residue,
+            # Of what its client trimmed there is a gap, and what came late belongs before it.
+            is_first=self.successor is not self.live,
         )
 
 
@@ -162,8 +152,7 @@ def _judged(found: FoundFiles) -> State:
         row = recovery_table.decided(begun.operation, match, drafted, sign)
     was_swapped = row is not None and row.standing == "after"
     listed = _listed(found, was_swapped=was_swapped)
-    pending = _pending(found, is_dropped=is_dropped, was_swapped=was_swapped)
-    rest = _residue(found) if was_swapped and pending is None else _NO_RESIDUE
+    rest = _residue(found) if was_swapped else _NONE
     reason = None
     if found.header is not None and found.live is not None:
         reason = continued.misfit(found.header, found.live)
@@ -182,11 +171,9 @@ def _judged(found: FoundFiles) -> State:
         sealed=sealed,
         is_dropped=is_dropped,
         is_pack_known=is_pack_known,
-        pending=pending,
-        late_at=_late_at(found, pending),
         residue=rest,
         cut=cut if begun is None or begun.moves_nothing else None,
-        problem=found_files.problem_of_late(found, pending, rest, is_pack_known=is_pack_known)
+        problem=found_files.problem_of_late(found, rest, is_pack_known=is_pack_known)
         or continuity.problem(
             found,
             listed,
@@ -212,45 +199,13 @@ def _cut(found: FoundFiles, listed: Manifest | None) -> Cut | None:
 def _listed(found: FoundFiles, *, was_swapped: bool) -> Manifest | None:
     begun = found.intent
     if begun is not None and was_swapped:
-        if begun.operation == "rotate":
-            return begun.listed
-        if begun.operation == "restore":
-            return None
-    if found.restored is not None:
-        return None
-    if begun is not None and begun.operation in {"late", "insert"}:
-        return found.manifest or begun.listed  # which is the same, if that one was not lost
-    return found.manifest
+        return begun.listed if begun.operation == "rotate" else None
+    return None if found.restored is not None else found.manifest
 
 
-def _pending(found: FoundFiles, *, is_dropped: bool, was_swapped: bool) -> Late | None:
-    begun = found.intent
-    if begun is None or begun.late is None or begun.operation == "late":
-        return None if begun is None else begun.late
-    if not begun.late.end:  # those that are put in just now
-        return None if was_swapped else begun.late
-    if not was_swapped or is_dropped:
-        return begun.late if was_swapped else None
-    # Announced before they have their file; until that is there, and if others came, the pack has
-    # them. A client may have taken one back, and written another.
-    pack, size, end = found.pack, begun.late.mark.size, begun.late.end
-    is_there = found.late is not None and found.late.size() == size
-    is_all = pack is not None and pack.size() == end and is_at(pack, end - size, begun.late.mark)
-    return begun.late if is_there and is_all else None
-
-
-def _late_at(found: FoundFiles, late: Late | None) -> int:
-    # Behind the last whole line if a client took back what led up to them; or trimmed it: what the
-    # live file has of what was kept must stay as it is.
-    if found.live is None or late is None:
-        return 0
-    is_there = not found.kept and is_at(found.live, late.at - late.edge.size, late.edge)
-    return late.at if is_there else end_of_lines(found.live, found.prefix)
-
-
-def _residue(found: FoundFiles) -> Residue:
+def _residue(found: FoundFiles) -> Span:
     if found.intent is None or found.pack is None or found.successor is None:
-        return _NO_RESIDUE
+        return _NONE
     return residue(found.intent.swap, found.pack, found.successor)
 
 

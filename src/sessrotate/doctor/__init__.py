@@ -63,7 +63,6 @@ _OURS: Final = {
     names.MANIFEST,
     names.RECORD,
     names.PACK,
-    names.LATE,
     names.WAITING,
     names.TRASH,
     names.ARCHIVED,

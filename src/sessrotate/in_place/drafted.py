@@ -33,7 +33,7 @@ def judged(found: State) -> Drafted:
     """
     if found.drafted != "unread" or found.match == "pack" or found.pack is None:
         return found.drafted
-    if found.intent is None or found.intent.operation == "late":
+    if found.intent is None:
         return found.drafted
     if not is_plain(found):
         return "stranger"
@@ -78,8 +78,6 @@ def is_new(found: State, begun: Intent, draft: Source) -> bool:
     swap, size = begun.swap, draft.size()
     if size != swap.prefix + swap.tail.size or not is_at(draft, swap.prefix, swap.tail):
         return False
-    if begun.operation == "insert":
-        return is_at(draft, swap.cut, swap.new) and is_beginning(found.pack, draft, swap.cut)
     if begun.operation == "restore":
         return holds(draft, begun.manifest.segments)
     if swap.new.size == swap.prefix:

@@ -54,12 +54,7 @@ def is_overtaken(found: State) -> bool:
     from it in any case.
     """
     begun, pack, live = found.intent, found.pack, found.live
-    if (
-        begun is None
-        or begun.operation not in {"rotate", "restore"}
-        or pack is None
-        or live is None
-    ):
+    if begun is None or pack is None or live is None:
         return False
     if found.match not in {"old", "other", "kept"} or found.sign != "none" or found.is_gone:
         return False

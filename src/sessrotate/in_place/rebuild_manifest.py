@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from sessrotate import fs, names, units
 from sessrotate.archive import clock, continuity
-from sessrotate.archive.record import Intent
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
 from sessrotate.errors import DamagedError, printable
@@ -88,12 +87,6 @@ def as_if(found: State) -> State:
         return found
     made = _made(found, frozenset())
     return replace(found, manifest=made, listed=made, problem=None)
-
-
-def from_intent(found: State, begun: Intent) -> None:
-    """Write the manifest that a merge of late lines knows, if the archive has none to read."""
-    if found.manifest is None and begun.listed is not None:
-        _replace(found, manifest.dump(begun.listed))
 
 
 def _replace(found: State, data: bytes) -> None:

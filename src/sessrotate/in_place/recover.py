@@ -28,7 +28,6 @@ from sessrotate.in_place import (
     aside,
     drafted,
     gain,
-    merge_late,
     overtaken,
     rebuild_manifest,
     seal,
@@ -36,16 +35,9 @@ from sessrotate.in_place import (
     waiting,
 )
 
-Deed = Literal["nothing", "undo", "finish", "take back", "rebuild", "put back"]
+Deed = Literal["nothing", "undo", "finish", "rebuild", "put back"]
 
-_MERGE: Final = "merge of late lines"
-
-_WHAT: Final = {
-    "rotate": "rotation",
-    "restore": "restoration",
-    "late": _MERGE,
-    "insert": _MERGE,
-}
+_WHAT: Final = {"rotate": "rotation", "restore": "restoration"}
 
 
 class Recovery(Struct, frozen=True):
@@ -78,7 +70,6 @@ def plan(found: State) -> Recovery:
     if found.intent is not None:
         return _of_intent(found, found.intent)
     leftovers = [name for name in found.listing if names.is_leftover(name)]
-    leftovers += [names.LATE] if _is_in_place(found) else []
     if not leftovers and rebuild_manifest.is_lost(found):
         return Recovery(
             "rebuild",
@@ -109,7 +100,7 @@ def _of_intent(found: State, begun: Intent) -> Recovery:
     if row.deed == "undo":
         return replace(_undo(what), kept=kept)
     return Recovery(
-        "take back" if row.deed == "take back" else "finish",
+        "finish",
         f"A {what} was interrupted: the next run finishes it.",
         f"Finished a {what} that was interrupted.",
         kept,
@@ -149,12 +140,6 @@ def _undo(what: str) -> Recovery:
         f"A {what} was interrupted before it began: the next run removes its leftovers.",
         f"Removed the leftovers of a {what} that was interrupted before it began.",
     )
-
-
-def _is_in_place(found: State) -> bool:
-    """Tell whether late lines are in their place that no intent names: else they are a problem."""
-    is_live = found.live is not None and found.intent is None
-    return is_live and names.LATE in found.listing and found.problem is None
 
 
 def _check_superfluous(found: State) -> None:
@@ -231,8 +216,6 @@ def _done(
     said = [todo.past, *_kept(place, todo.kept)]
     if todo.deed == "rebuild":
         rebuild_manifest.rebuild(found)
-    elif todo.deed == "take back":
-        merge_late.take_back(found)
     elif found.drafted in {"old", "live"}:  # it goes before the pack, by which it is known
         fs.remove_files(place.archive, [names.DRAFT])
     stack.close()
@@ -241,11 +224,9 @@ def _done(
             owner.check_unmoved(place)
             fs.create_folder(place.live.parent)
             fs.add_name(place.pack, place.live)
-        if _is_in_place(found):
-            fs.remove_files(place.archive, [names.LATE])
         swap.undo(place)
         said += _made_again(place)
-    elif todo.deed in {"finish", "take back"}:
+    elif todo.deed == "finish":
         seal.finish(place, wait, progress)
     waiting.settle(place)
     gained = before - gain.measured(place) if todo.sentence else 0

@@ -3,7 +3,7 @@
 Rule: a run that crashed anywhere in here can be repeated. A segment is on the disk under its name
 before the pack loses its bytes. The pack is cut from its end, so that what is still in it stays
 where it was. The record goes when nothing is left to do. After a restoration, nothing is sealed and
-the archive stays. Late lines go where they belong: before all that came to the new file since.
+the archive stays. Late lines go to the live file's end, by whole lines, once.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from sessrotate import fs, names
-from sessrotate.archive import state
+from sessrotate import fs, names, units
+from sessrotate.archive import clock, state
+from sessrotate.archive.late_lines import said_again, whole
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Batch, Intent
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError, printable
 from sessrotate.in_place import (
-    merge_late,
     overtaken,
     restore,
     sealed_copies,
@@ -33,7 +33,7 @@ from sessrotate.in_place import (
     waiting,
 )
 from sessrotate.in_place.sealed_copies import Sealing
-from sessrotate.in_place.swap import write_intent
+from sessrotate.in_place.swap import change_record, write_intent
 from sessrotate.model import FileIdentity, SealedSegment, Span
 from sessrotate.segments import load, manifest
 from sessrotate.segments.segment_set import check
@@ -81,39 +81,36 @@ def finish(place: Place, wait: float, progress: Callable[[int], None]) -> None:
         raise NotQuietError(_OVERTAKEN)
     while True:
         quiet = _bring_over(place, wait)
-        is_done = True
         with state.opened(place) as found:
             if found.intent is None:
                 return
-            is_late = found.pending is not None
             if found.intent.operation == "restore":
                 restore.check(found)  # before the pack goes, which may be all that is left
                 is_done = _close(found, quiet)
-            elif found.intent.operation == "rotate":
-                is_done = _seal(found, found.intent, quiet, wait, progress)
-            elif found.standing == "after":
-                is_done = _close(found, quiet)
             else:
-                merge_late.take_back(found)
-        try:
-            if is_done and not (is_late and merge_late.execute(place, wait)):
-                return
-        except InUseError as error:
-            raise NotQuietError(str(error)) from error
+                is_done = _seal(found, found.intent, quiet, wait, progress)
+        if is_done:
+            return
 
 
 def _close(found: State, quiet: _Quiet, was: FileIdentity | None = None) -> bool:
     """Remove what is not needed any more; tell whether nothing came to the pack meanwhile.
 
     Unless it is proved that nobody can write to the pack, it waits for a day. `was` is what the
-    pack was when it was looked at.
+    pack was when it was looked at. The record says so last; after a restoration, that the live file
+    is whole, and after a rotation, that it is not any more.
     """
     pack = found.pack
     if pack is not None and quiet not in _SURE:
         was = was or pack.identity()
         if waiting.quiet_for(was, 0) < _QUIET or not waiting.keep(found, was):
             return False
-    merge_late.close(found)
+    begun, restored = found.intent, found.record.restored
+    partial = sorted(name for name in found.listing if name.endswith(names.PARTIAL))
+    fs.remove_files(found.place.archive, [names.PACK, names.DRAFT, *partial])
+    if begun is not None and (begun.operation == "restore") == (found.header is None):
+        restored = units.written(clock.stamp()) if begun.operation == "restore" else None
+    change_record(found.place, intent=None, restored=restored)
     return True
 
 
@@ -122,47 +119,68 @@ def _bring_over(place: Place, wait: float) -> _Quiet:
 
     Returns how sure it is that nobody can write to it any more.
 
-    It is appended to the live file where nothing came there since, and is kept for an insertion
-    otherwise, or where nobody can write to either meanwhile. If its client trimmed that, it is
-    appended to what was kept of it, as if it had come too late for the trim.
+    It is appended to the live file; or, if its client trimmed that, to what was kept of it, as if
+    it had come too late for the trim.
     """
     while True:
         with state.opened(place) as found:
             begun, pack = found.intent, found.pack
             if pack is not None and found.standing == "after":  # a client may trim only the new one
                 second_names.forget(place, os.fstat(pack.fd))
-            if begun is None or pack is None or not _may_come_late(found):
+            if begun is None or pack is None or found.is_dropped:
                 return "proved"
             was, begun_ns = pack.identity(), (place.archive / names.RECORD).lstat().st_mtime_ns
             quiet = _quiet(pack, begun_ns, wait)
             if pack.identity() != was or not _is_as_it_was(found):
                 continue  # who was waited for has written what it had to
             new = _checked(found)
-            begun = merge_late.forget_outdated(found) or begun
-            size, residue = new.size(), found.residue
-            # What its client trimmed gets no file in its place any more: there it comes last, too.
-            is_kept = new is not found.live
-            late, is_last = residue.span, is_kept or residue.at == size
-            is_inserted = quiet in _SURE or (quiet == "likely" and not is_last)
-            if late.size and is_inserted and not is_kept:
-                merge_late.keep(found, residue)
-                late = Span(late.end, late.end)
-            if quiet == "no":  # a line under way may still be gone on with
-                late = Span(late.start, pack.line_start(late.end, late.start))
-            if not late.size or not is_last:
+            data, batch = _next(found, begun, pack, new, is_whole=quiet == "no")
+            if not data:
                 _drop_tail(found, begun, pack, quiet, wait)
                 return quiet
-            end = min(late.end, late.start + _AT_ONCE)
-            if end < late.end:
-                end = pack.line_start(end, late.start)
-                end = late.end if end == late.start else end
-            data = pack.read_at(late.start, end - late.start)
-            if is_kept:  # only whole lines are put together
-                torn, end_of_line = new.line_start(size) < size, data.endswith(b"\n")
-                data = b"\n" * torn + data + b"\n" * (not end_of_line)
-        batch = Batch(Span(late.start, end), size)
-        write_intent(place, replace(begun, swap=replace(begun.swap, batch=batch)))
+        if batch is not None:
+            write_intent(place, replace(begun, swap=replace(begun.swap, batch=batch)))
         fs.append(new.path, data)
+
+
+def _next(
+    found: State, begun: Intent, pack: Source, new: Source, *, is_whole: bool
+) -> tuple[bytes, Batch | None]:
+    """Return what is to be appended next, and what has to be noted before; nothing if all is over.
+
+    With `is_whole`, a line under way may still be gone on with. A row that is said again stands
+    behind the batch that is noted.
+    """
+    late, batch, is_live = found.residue, begun.swap.batch, new is found.live
+    if batch is not None and is_live:
+        again = said_again(batch, pack, begun.swap.cut, new)
+        if again:
+            return again, None
+    start, is_rest = late.start, False
+    if late.size:
+        start, is_rest = whole(pack, start, new, is_ours=batch is not None)
+    most = pack.line_start(late.end, start) if is_whole else late.end
+    if start >= most:
+        return b"", None
+    end = min(most, start + _AT_ONCE)
+    if end < most:
+        end = pack.line_start(end, start)
+        end = most if end == start else end
+    data, size = pack.read_at(start, end - start), new.size()
+    torn = not is_rest and new.line_start(size) < size
+    if not is_live:  # only whole lines are put together
+        data = b"\n" * torn + data + b"\n" * (not data.endswith(b"\n"))
+    elif torn:
+        raise NotQuietError(_torn(new.path))
+    return data, Batch(Span(start, end), size)
+
+
+def _torn(path: Path) -> str:
+    name, quoted = printable(str(path)), printable(shlex.quote(str(path)), 4096)
+    return (
+        f"{name} ends with half a line, and lines that came late wait until that is whole. If no "
+        f"client runs the session: `echo >> {quoted}`, then again."
+    )
 
 
 def _is_as_it_was(found: State) -> bool:
@@ -178,13 +196,6 @@ def _is_as_it_was(found: State) -> bool:
     return True
 
 
-def _may_come_late(found: State) -> bool:
-    """Tell whether the pack may have lines that the live file has yet to get."""
-    begun = found.intent
-    is_merge = begun is not None and begun.operation in {"late", "insert"}
-    return not found.is_dropped and (not is_merge or found.standing == "after")
-
-
 def _checked(found: State) -> Source:
     """Return what late lines go to: the live file, or what was kept of it when it was trimmed.
 
@@ -197,7 +208,7 @@ def _checked(found: State) -> Source:
     if new is not None and new is not found.live:
         return new
     # In doubt nobody knows what came late: the draft's name may have told it, and that went first.
-    if (found.residue.span.size or found.standing == "unknown") and found.problem is not None:
+    if (found.residue.size or found.standing == "unknown") and found.problem is not None:
         raise DamagedError(found.problem)
     if found.live is None or found.is_gone:
         raise DamagedError(

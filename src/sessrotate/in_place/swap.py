@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file, record
-from sessrotate.archive.late_lines import common, is_at
+from sessrotate.archive.late_lines import common
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Batch, Intent, Mark, Record
 from sessrotate.clients.claude import trim
@@ -189,10 +189,7 @@ class _Swap:
 
     def _is_kept(self, same: int) -> bool:
         """Tell whether the old file still has what the tail goes on from: a compaction, mostly."""
-        cut, prefix, late = self._intent.swap.cut, self._intent.swap.prefix, self._intent.late
-        if late is not None:
-            return is_at(self._old, cut - late.edge.size, late.edge)
-        return b"\n" in self._draft.read_at(prefix, min(same, _PIECE + 1))
+        return b"\n" in self._draft.read_at(self._intent.swap.prefix, min(same, _PIECE + 1))
 
     def _common(self) -> int:
         cut, prefix = self._intent.swap.cut, self._intent.swap.prefix

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import clock, late_lines, place, record, state
-from sessrotate.archive.late_lines import is_at, residue
+from sessrotate.archive.late_lines import is_at, residue, said_again, whole
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import NO_SWAP, Batch, Mark, Waiting
 from sessrotate.archive.state import State
@@ -93,7 +93,7 @@ def keep(found: State, was: FileIdentity) -> bool:
     that the live file has yet to get.
     """
     pack = found.pack
-    if pack is None or (found.residue.span.size and found.pending is None):
+    if pack is None or found.residue.size:
         return False
     mark = Mark.of_pieces(pack.pieces(Span(0, pack.size())))
     if pack.identity() != was or was.size != mark.size:
@@ -197,11 +197,14 @@ def _brought_over(place: Place, path: Path, told: Waiting) -> Waiting | None:
                 return None  # edited: what is in it belongs nowhere
             pack.freeze()
             start = told.mark.size
+            if told.batch is not None and (again := said_again(told.batch, pack, 0, live)):
+                fs.append(place.live, again)
+                continue
             if told.batch is not None:
                 swap = replace(NO_SWAP, batch=told.batch)
-                start = residue(swap, pack, live).span.start
+                start = residue(swap, pack, live).start
             size, reached = live.size(), start
-            start, is_rest = _whole(pack, start, live, size)
+            start, is_rest = whole(pack, start, live, is_ours=told.batch is not None)
             end = pack.line_start(min(pack.size(), start + _AT_ONCE), start)
             end = end if end > start else pack.line_start(pack.size(), start)
             if end <= start:
@@ -212,25 +215,9 @@ def _brought_over(place: Place, path: Path, told: Waiting) -> Waiting | None:
             if size and not is_rest and live.read_at(size - 1, 1) != b"\n":
                 return None  # a client is writing a line just now
             data = pack.read_at(start, end - start)
-            _write(place, replace(told, batch=Batch(Span(start, end), size)))
+            told = replace(told, batch=Batch(Span(start, end), size))
+            _write(place, told)
             fs.append(place.live, data)
-            mark = Mark.of_pieces(pack.pieces(Span(0, end)))
-            told = replace(told, mark=mark, modified=here.modified_ns, batch=None)
-        _write(place, told)
-
-
-def _whole(pack: Source, start: int, live: Source, size: int) -> tuple[int, bool]:
-    """Return where in the file to go on from, and whether that is inside the live file's last line.
-
-    Half a line that was brought over, and is not the live file's end any more, is said whole.
-    """
-    line = pack.line_start(start)
-    half = pack.read_at(line, start - line)
-    if not half:
-        return start, False
-    if size >= len(half) and live.read_at(size - len(half), len(half)) == half:
-        return start, True
-    return line, False
 
 
 def _write(place: Place, now: Waiting) -> None:

@@ -1,26 +1,23 @@
-"""What of a history is in a pack, or came late to a replaced file: its bytes, and its place.
+"""What of a history is in a pack, late lines too: its bytes, and a segment's with what is behind.
 
 Rule: only reads. Whatever readers do for the pack alone is here, and goes with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from sessrotate import names
-from sessrotate.archive import late_lines
 from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.state import State
-from sessrotate.errors import DamagedError, InUseError, SessrotateError, printable
+from sessrotate.errors import DamagedError, InUseError, printable
 from sessrotate.model import Span
-from sessrotate.reading.open_segments import Loose, OpenSegment, SegmentInfo
+from sessrotate.reading.open_segments import Loose, OpenSegment
 from sessrotate.segments.segment_set import Problem, SegmentFile, SegmentSet, body
 from sessrotate.system import locks
 from sessrotate.system.digest import Fingerprint
@@ -42,14 +39,12 @@ def interrupted(found: State) -> Iterator[Problem]:
 def read(
     found: State, segments: SegmentSet | None, piece: HistorySpan
 ) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of a piece of the history that is in the pack, or late.
+    """Yield the bytes of a piece of the history that is in the pack.
 
     A segment that is not sealed yet is compared with its digest. Raises DamagedError if the file
     is gone or has changed.
     """
-    if piece.where == "late":
-        yield from late_lines.kept(found)
-    elif segments is None or piece.index is None:
+    if segments is None or piece.index is None:
         yield from _pack(found).pieces(piece.span)
     else:
         yield from _segment(found, segments, segments.parts[piece.index], piece.span)
@@ -81,67 +76,13 @@ def _segment(
         raise DamagedError(f"Segment {part.index} has changed in the {names.PACK}.")
 
 
-def with_late(live: Iterable[OpenSegment], loose: Sequence[Loose]) -> list[OpenSegment]:
-    """Return the segments of a live file with what came late to the replaced one.
-
-    The first of `loose` is what of the live file stands before it.
-    """
-    entries = [*live]
-    for late in loose[1:]:
-        if late.file is None:
-            entries = [*_merged(entries, loose[0], late)]
-    return entries
-
-
 def behind(last: OpenSegment, loose: Iterable[Loose]) -> OpenSegment:
-    """Return the last segment with what there is behind it, where no live file begins that."""
+    """Return the last segment with these lines behind it."""
     parts = [partial(each.read, each.span) for each in loose]
     size = (last.info.bytes or 0) + sum(each.span.size for each in loose)
     known = replace(last.info, bytes=size, lines=None)
     return replace(last, info=known, pieces=partial(_chained, last.pieces, *parts))
 
 
-def _merged(entries: Iterable[OpenSegment], before: Loose, late: Loose) -> Iterator[OpenSegment]:
-    """Yield the segments of a live file with late lines inserted after those of `before`."""
-    start, at, size = before.span.start, before.span.end, late.span.size
-    for entry in entries:
-        info, end = entry.info, start + (entry.info.bytes or 0)
-        if start >= at and info.boundary is not None:
-            boundary = replace(info.boundary, offset=info.boundary.offset + size)
-            yield replace(entry, info=replace(info, boundary=boundary))
-        elif start < at <= end:
-            first, rest = Span(start, at), Span(at, end)
-            reads = (before.read, first), (late.read, late.span), (before.read, rest)
-            parts = [partial(read, span) for read, span in reads]
-            info = replace(info, bytes=end - start + size)
-            yield OpenSegment(info, partial(_chained, *parts), entry.problem)
-        else:
-            yield entry
-        start = end
-
-
 def _chained(*parts: Pieces) -> Iterator[bytes | memoryview]:
     return chain.from_iterable(part() for part in parts)
-
-
-def late(
-    folder: Path, listing: frozenset[str], index: int, stack: ExitStack
-) -> Iterator[OpenSegment]:
-    """Yield the late lines that wait in a file of their own, unless the pack has them still."""
-    if names.LATE not in listing:
-        return
-    with suppress(SessrotateError):
-        found = stack.enter_context(Source.inside(folder, names.LATE))
-        size = found.size()
-        if names.PACK in listing:
-            pack = stack.enter_context(Source.inside(folder, names.PACK))
-            end = pack.size()
-            if end >= size and all(
-                one == other
-                for one, other in zip(
-                    pack.pieces(Span(end - size, end)), found.pieces(Span(0, size)), strict=True
-                )
-            ):
-                return
-        info = SegmentInfo(index, size, None, None, None, "sealed")
-        yield OpenSegment(info, partial(found.pieces, Span(0, size)))

@@ -106,14 +106,15 @@ class Holder(Struct, frozen=True):
         self.check()
         if not self.loose:
             return [*self.sealed]
-        live = self.loose[0].file
-        if live is None:
+        live, *late = self.loose
+        if live.file is None:
             return [*self.sealed[:-1], pack.behind(self.sealed[-1], self.loose)]
         place = sum(each.info.bytes or 0 for each in self.sealed)
         is_cut = self.state is not None and self.state.has_gap
-        prefix, number = self.loose[0].span.start, len(self.sealed)
-        found = open_segments.of_live(live, self.client, prefix, number, place, is_cut=is_cut)
-        return [*self.sealed, *pack.with_late(found, self.loose)]
+        prefix, number = live.span.start, len(self.sealed)
+        found = open_segments.of_live(live.file, self.client, prefix, number, place, is_cut=is_cut)
+        *before, last = [*self.sealed, *found]
+        return [*before, pack.behind(last, late) if late else last]
 
     def stream(self, on_gap: OnGap | None = None) -> Iterator[memoryview]:
         """Yield the session's bytes in pieces, each valid until the next is asked for.

@@ -19,7 +19,7 @@ from sessrotate import names
 from sessrotate.archive import continued, place, record
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import NotASessionError, SessrotateError, printable, storage
-from sessrotate.reading import open_segments, pack
+from sessrotate.reading import open_segments
 from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
 from sessrotate.reading.pieces import Holder
 from sessrotate.segments import header_chain, live_header
@@ -52,8 +52,7 @@ def opened(folder: Path, stack: ExitStack) -> Holder:
     doubled = {each.info.index for each in whole}
     kept = {index: each for index, each in sealed.items() if index not in doubled}
     kept |= {each.info.index: each for each in whole}
-    late = pack.late(folder, listing, max(kept, default=-1) + 1, stack)
-    found = (*_in_order(kept), *late)
+    found = (*_in_order(kept),)
     if not found:
         raise NotASessionError(f"There is nothing to read in {printable(str(folder))}.")
     lacking = (each for each in found if each.problem is not None)

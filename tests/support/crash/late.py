@@ -67,7 +67,7 @@ def appended_late(found: Session, client: Client, history: bytes) -> bytes | Non
         return None
     client.write(LATE)
     found.append(MEANWHILE)
-    return history + LATE + MEANWHILE
+    return history + (MEANWHILE + LATE if client.is_replaced() else LATE + MEANWHILE)
 
 
 def killed_beside_a_client(of: Scene) -> Iterator[tuple[Session, Client]]:

@@ -242,12 +242,12 @@ def _unfinished(found: Session, run: Callable[[Session], None]) -> None:
     found.append(MEANWHILE)
 
 
-def _to_insert(found: Session) -> None:
+def _late(found: Session) -> None:
     _second(found)
     _unfinished(found, Session.rotate)
 
 
-def _to_insert_after_restoring(found: Session) -> None:
+def _late_after_restoring(found: Session) -> None:
     _second(found)
     _unfinished(found, Session.restore)
 
@@ -259,13 +259,13 @@ def _recovered(found: Session) -> None:
 def scenes() -> tuple[Scene, ...]:
     """Return the runs, each with what there is before it."""
     archived = OPENING[: OPENING.rindex(compaction(2))]
-    late = OPENING + MORE + LATE + MEANWHILE
+    late = OPENING + MORE + MEANWHILE + LATE
     return (
         Scene("first rotation", _made(_first), OPENING, Session.rotate),
         Scene("second rotation", _made(_second), OPENING + MORE, Session.rotate),
         Scene("restore", _made(_second), OPENING + MORE, Session.restore),
-        Scene("insertion", _made(_to_insert), late, _recovered),
-        Scene("insertion after restoring", _made(_to_insert_after_restoring), late, _recovered),
+        Scene("late lines", _made(_late), late, _recovered),
+        Scene("late lines after restoring", _made(_late_after_restoring), late, _recovered),
         Scene("healing", _made(_rewound), OPENING + REWOUND, Session.rotate),
         Scene("restore what is gone", _made(_gone), archived, Session.restore),
     )
@@ -275,13 +275,16 @@ CHANGED: Final = (
     "first rotation",
     "second rotation",
     "restore",
-    "insertion",
-    "insertion after restoring",
     "healing",
 )
 """The runs that replace a live file."""
 
-NAMES: Final = (*CHANGED, "restore what is gone")
+NAMES: Final = (
+    *CHANGED,
+    "late lines",
+    "late lines after restoring",
+    "restore what is gone",
+)
 
 
 def scene(name: str) -> Scene:
@@ -342,11 +345,11 @@ def waiting_scenes() -> tuple[WaitingScene, ...]:
     """Return the runs about a replaced file that waits."""
     with quiet(is_day_over=False):
         first, kept, late = _made(_first), _made(_kept), _made(_late_while_waiting)
-        insertion = _made(_to_insert)
-    both, inserted = OPENING + MEANWHILE, OPENING + MORE + LATE + MEANWHILE
+        unfinished = _made(_late)
+    both, more = OPENING + MEANWHILE, OPENING + MORE + MEANWHILE
     return (
         WaitingScene("it is kept", first, OPENING, b"", Session.rotate, is_day_over=False),
-        WaitingScene("it is kept, late", insertion, inserted, b"", _recovered, is_day_over=False),
+        WaitingScene("it is kept, late", unfinished, more, LATE, _recovered, is_day_over=False),
         WaitingScene("lines come over", late, both, LATE, _recovered, is_day_over=False),
         WaitingScene(
             "lines come over, and it goes", late, both, LATE, _recovered, is_day_over=True

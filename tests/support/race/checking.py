@@ -21,31 +21,53 @@ if TYPE_CHECKING:
 
 
 def faults(
-    history: bytes, wrote: Mapping[int, Wrote], late: int = 0, kept: bytes = b""
+    history: bytes,
+    wrote: Mapping[int, Wrote],
+    late: int = 0,
+    kept: bytes = b"",
+    said: Iterable[bytes] = (),
+    moved: Iterable[bytes] = (),
 ) -> list[str]:
     """Return everything that is wrong with a history.
 
     Every line must be there once, whole, and in its writer's order. But a row that its writer took
     back may be there too, once: the client may have taken it from a file that was being replaced.
-    And `late` is how many swaps had no leases: for each, a writer may have written one line to the
-    replaced file, or as many as it writes to a file that it holds (`Wrote.held`), and those may
-    stand behind later ones. For each, one line of a writer that is the same as others may be
-    missing. Lines `kept` aside for a person are somewhere, and nothing is said of their order.
+    And `late` is how many swaps had no leases, or were killed before all lines were over: for each,
+    a writer may have written one line to the replaced file, or as many as it writes to a file that
+    it holds (`Wrote.held`), and those may stand behind later ones. For each, one line of a writer
+    that is the same as others may be missing. Lines `kept` aside for a person are somewhere, and
+    nothing is said of their order, nor of that of lines that were `moved`. Each of the rows that
+    were `said` again may be there once more, behind the first.
     """
     found: list[str] = []
     seen: dict[int, list[int | None]] = {writer: [] for writer in wrote}
     aside: dict[int, list[int | None]] = {writer: [] for writer in wrote}
-    for text, of in ((history, seen), (kept, aside)):
-        for line in text.splitlines(keepends=True):
+    first = _without(history.splitlines(keepends=True), said)
+    for lines, of in ((first, seen), (kept.splitlines(keepends=True), aside)):
+        for line in lines:
             whose = told(line)
             if whose is None or whose[0] not in of:
                 found.append(f"torn: {line[:80]!r}")
             else:
                 of[whose[0]].append(whose[1])
+    placed = {*filter(None, map(told, moved))}
     for writer, did in wrote.items():
-        one = _of_one(seen[writer], aside[writer], did, late)
+        free = {number for whose, number in placed if whose == writer}
+        one = _of_one(seen[writer], aside[writer], did, late, free)
         found += [f"writer {writer}: {fault}" for fault in one]
     return found
+
+
+def _without(lines: list[bytes], said: Iterable[bytes]) -> list[bytes]:
+    """Return the lines without those that were said again."""
+    again, there, found = Counter(said), Counter(lines), list[bytes]()
+    for line in reversed(lines):
+        if again[line] and there[line] > 1:
+            again[line] -= 1
+            there[line] -= 1
+        else:
+            found.append(line)
+    return found[::-1]
 
 
 def missing(there: Counter[bytes], wrote: Mapping[int, Wrote], late: int = 0) -> list[str]:
@@ -76,8 +98,13 @@ def lines_in(files: Iterable[Path]) -> Counter[bytes]:
     return found
 
 
-def _of_one(seen: list[int | None], kept: list[int | None], did: Wrote, late: int) -> list[str]:
-    """Return what is wrong with the lines of one writer; None is one that is like others."""
+def _of_one(
+    seen: list[int | None], kept: list[int | None], did: Wrote, late: int, free: set[int | None]
+) -> list[str]:
+    """Return what is wrong with the lines of one writer; None is one that is like others.
+
+    Those that are `free` may stand anywhere.
+    """
     numbers = [number for number in seen if number is not None]
     everywhere = [number for number in (*seen, *kept) if number is not None]
     written = {number for number in range(did.rows) if did.compacts or not is_same(number)}
@@ -93,8 +120,9 @@ def _of_one(seen: list[int | None], kept: list[int | None], did: Wrote, late: in
     # (`archive.late_lines`): of lines that are all the same, one may be missing for each such swap.
     if not alike - late <= alike_seen <= alike:
         found.append(f"{alike_seen} lines that are all the same, of {alike}")
-    if (displaced := len(numbers) - _in_order(numbers)) > late * did.held:
-        found.append(f"{displaced} lines behind later ones, near {_some(_turned(numbers))}")
+    bound = [number for number in numbers if number not in free]
+    if (displaced := len(bound) - _in_order(bound)) > late * did.held:
+        found.append(f"{displaced} lines behind later ones, near {_some(_turned(bound))}")
     if not found and not late and not kept:
         gone = did.removed - {*numbers}
         order = [number for number in range(did.rows) if number not in gone]

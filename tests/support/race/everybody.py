@@ -32,7 +32,7 @@ from support.command_line import ID, called
 from support.homes import OWN_FOLDERS
 from support.portable import have_quiet, lack
 from support.race.checking import faults, lines_in, missing
-from support.race.racing import Result, Shared, count_swaps, is_over, swaps
+from support.race.racing import Result, Shared, Told, is_over
 from support.race.rotators import NO_SUMMARY, in_a_process
 from support.race.writers import Turns, Wrote, compaction, row
 
@@ -330,7 +330,7 @@ def _prepare(race: Race, folder: Folder, patch: pytest.MonkeyPatch) -> None:
     if not race.leases:
         lack(patch, "leases")
         have_quiet(patch, _MINUTE, _DAY)
-    count_swaps(patch, folder.path)
+    Told(folder.path).install(patch)
 
 
 def _act(shared: Shared, number: int, make: Callable[[], Actor], pause: float) -> None:
@@ -391,7 +391,7 @@ def _round(race: Race, folder: Folder, result: Result, begun: float) -> None:
     result.rows += sum(did.rows for did in wrote.values())
     result.sessions += 1
     result.crossed += crossed
-    late = 0 if race.leases else swaps(folder.path)
+    late = Told(folder.path).late(leases=race.leases)
     result.problems += missing(lines_in(folder.files()), wrote, late)
     if not crossed:
         result.problems += _at_rest(race, folder, wrote, result)
@@ -415,11 +415,12 @@ def _at_rest(race: Race, folder: Folder, wrote: dict[int, Wrote], result: Result
     ended = called("stitch", str(folder.live))
     if ended.code:
         return [f"stitch: {ended.err}"]
-    late = 0 if race.leases else swaps(folder.path)
+    swapped, leases = Told(folder.path), race.leases
+    late, moved = swapped.late(leases=leases), swapped.moved(leases=leases)
     history = ended.out.encode()
     kept = _kept_aside(folder, history, wrote)
     result.kept += len(kept)
-    return faults(history, wrote, late, b"".join(kept))
+    return faults(history, wrote, late, b"".join(kept), swapped.said(), moved)
 
 
 def _forget_wrong_clocks(folder: Folder) -> None:

@@ -9,10 +9,7 @@ import fcntl
 import signal
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import replace
-
-from sessrotate.archive import late_lines, state
-from sessrotate.archive.late_lines import Residue
+from sessrotate.archive import state
 from sessrotate.in_place import swap
 from sessrotate.model import Span
 from sessrotate.system import lease
@@ -27,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def without_second_lease(patch: pytest.MonkeyPatch) -> None:
-    """Let clients write to the new file at once; a merge then puts late lines where they belong."""
+    """Let clients write to the new file at once, before late lines are brought over."""
     patch.setattr(lease, "write", lambda _fd: "taken")
 
 
 def without_drain(patch: pytest.MonkeyPatch) -> None:
-    """Leave all that comes late to sealing, which merges it."""
+    """Leave all that comes late to sealing, which puts it last."""
 
     def drain(self: Any) -> None:
         lease.release(self._old.fd)
@@ -40,30 +37,11 @@ def without_drain(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(swap._Swap, "_drain", drain)  # noqa: SLF001 - it is what is taken out
 
 
-def _without_merge(patch: pytest.MonkeyPatch) -> None:
-    """Put late lines behind all that came to the new file since."""
-
-    def behind(begun: Swap, pack: Source, live: Source) -> Residue:
-        return replace(late_lines.residue(begun, pack, live), at=live.size())
-
-    patch.setattr(state, "residue", behind)
-
-
-def _second_lease(patch: pytest.MonkeyPatch) -> None:
-    without_second_lease(patch)
-    _without_merge(patch)
-
-
-def _drain(patch: pytest.MonkeyPatch) -> None:
-    without_drain(patch)
-    _without_merge(patch)
-
-
 def _late_lines(patch: pytest.MonkeyPatch) -> None:
     """Believe that all that came late was brought over."""
 
-    def nothing(_swap: Swap, pack: Source, live: Source) -> Residue:
-        return Residue(Span(pack.size(), pack.size()), live.size())
+    def nothing(_swap: Swap, pack: Source, _live: Source) -> Span:
+        return Span(pack.size(), pack.size())
 
     without_drain(patch)
     patch.setattr(state, "residue", nothing)
@@ -82,14 +60,14 @@ def _positional_compare(patch: pytest.MonkeyPatch) -> None:
         self._tail = self._draft.size - prefix
         return bool(late)
 
-    def unlike(begun: Swap, pack: Source, live: Source) -> Residue:
+    def unlike(begun: Swap, pack: Source, live: Source) -> Span:
         there = {*live.read_at(0, live.size()).splitlines(keepends=True)}
         at = min(begun.cut, pack.size())
         for line in pack.read_at(at, pack.size() - at).splitlines(keepends=True):
             if line not in there:
                 break
             at += len(line)
-        return Residue(Span(at, pack.size()), live.size())
+        return Span(at, pack.size())
 
     patch.setattr(swap._Swap, "_catch_up", catch_up)  # noqa: SLF001 - as above
     patch.setattr(state, "residue", unlike)
@@ -113,14 +91,10 @@ def _signal_once(patch: pytest.MonkeyPatch) -> None:
 
 
 MUTANTS: Final[dict[str, Callable[[pytest.MonkeyPatch], None]]] = {
-    "second-lease": _second_lease,
-    "drain": _drain,
+    "second-lease": without_second_lease,
+    "drain": without_drain,
     "late-lines": _late_lines,
     "positional-compare": _positional_compare,
     "signal": _signal_once,
 }
-"""What can be taken out, by the name that `scripts/race` knows it by.
-
-Without the second lease or the drain, late lines are merged, and nothing of a history shows it: so
-these two take the merge out as well.
-"""
+"""What can be taken out, by the name that `scripts/race` knows it by."""

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate import fs
-from sessrotate.archive import state
+from sessrotate.archive import late_lines, state
 from sessrotate.archive.place import Place
-from sessrotate.in_place import operations
+from sessrotate.in_place import operations, seal, swap, waiting
 from sessrotate.in_place.seal import NotQuietError
+from sessrotate.system import lease
 from support import sets
 from support.homes import silent
 from support.portable import have_quiet, lack
@@ -48,8 +49,9 @@ _COMPACTS: Final = 1000
 FINISHED: Final = "recovered: finish"
 
 _RUNS: Final = 5
-"""Runs that must do what is left: without leases, each merge of late lines is a run of its own."""
+"""Runs that must do what is left: without leases, one must find the replaced file quiet."""
 
+_append: Final = fs.append
 _take_place: Final = fs.take_place
 
 _LOOK: Final = 0.05
@@ -181,9 +183,10 @@ def run(race: Race) -> Result:
             have_quiet(patch, _QUIET, _QUIET)
         while not result.problems and not is_over(race, result, begun):
             folder = Path(tempfile.mkdtemp(prefix="sessrotate-race-", dir=race.folder)).resolve()
-            count_swaps(patch, folder)
             try:
-                _round(race, folder, result, begun)
+                with pytest.MonkeyPatch.context() as telling:
+                    Told(folder).install(telling)
+                    _round(race, folder, result, begun)
             finally:
                 shutil.rmtree(folder)
             result.seconds = time.monotonic() - begun
@@ -200,22 +203,72 @@ def is_over(race: Race, result: Result, begun: float, rotations: int = 0, rows: 
     return rotations >= race.rotations and rows >= race.lines
 
 
-def count_swaps(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Have each swap counted before it is done, in whatever process: by a byte in a file."""
-    file = folder / "swaps"
-    file.touch()
+@dataclass(frozen=True)
+class Told:
+    """What swaps tell of themselves, whatever process does them: each by a byte or line in a file.
 
-    def counting(draft: Path, path: Path, is_it: Callable[[Path], bool]) -> None:
-        with file.open("ab", buffering=0) as one_more:
-            one_more.write(b".")
-        _take_place(draft, path, is_it)
+    One when it is begun, one when late lines come no more, the lines that come even later and are
+    brought over by sealing, and the rows that are said again behind those.
+    """
 
-    patch.setattr(fs, "take_place", counting)
+    folder: Path
 
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        """Have all swaps be told from now on."""
+        drain = swap._Swap._drain  # noqa: SLF001 - it is when lines come late no more
 
-def swaps(folder: Path) -> int:
-    """Return how many live files were replaced by ours, or were about to be."""
-    return (folder / "swaps").stat().st_size
+        def begun(draft: Path, path: Path, is_it: Callable[[Path], bool]) -> None:
+            self._tell("begun", b".")
+            _take_place(draft, path, is_it)
+
+        def drained(self_: Any) -> None:
+            drain(self_)
+            old = self_._old.fd  # noqa: SLF001 - as above
+            if lease.read(old) != "busy":  # or it gave up on somebody who is slow to write
+                lease.release(old)
+                self._tell("drained", b".")
+
+        def said(*late: Any) -> bytes:
+            line = late_lines.said_again(*late)
+            self._tell("said", line)
+            return line
+
+        def moved(path: Path, data: bytes) -> None:
+            self._tell("moved", data)
+            _append(path, data)
+
+        patch.setattr(fs, "append", moved)
+        patch.setattr(fs, "take_place", begun)
+        patch.setattr(swap._Swap, "_drain", drained)  # noqa: SLF001 - as above
+        patch.setattr(seal, "said_again", said)
+        patch.setattr(waiting, "said_again", said)
+
+    def late(self, *, leases: bool) -> int:
+        """Return how many swaps may have left lines to come late.
+
+        Without leases that is each; else those that were killed, or gave up, before all was over.
+        """
+        begun, drained = (len(self._told(name)) for name in ("begun", "drained"))
+        return begun - drained if leases else begun
+
+    def said(self) -> list[bytes]:
+        """Return the rows that were said again."""
+        return self._told("said").splitlines(keepends=True)
+
+    def moved(self, *, leases: bool) -> list[bytes]:
+        """Return the lines that may stand behind later ones.
+
+        Without leases these are all that came between our last look and the rename, and after.
+        """
+        return [] if leases else self._told("moved").splitlines(keepends=True)
+
+    def _tell(self, name: str, told: bytes) -> None:
+        with (self.folder / f"told {name}").open("ab", buffering=0) as file:
+            file.write(told)
+
+    def _told(self, name: str) -> bytes:
+        file = self.folder / f"told {name}"
+        return file.read_bytes() if file.exists() else b""
 
 
 def _round(race: Race, folder: Path, result: Result, begun: float) -> None:
@@ -256,9 +309,10 @@ def _round(race: Race, folder: Path, result: Result, begun: float) -> None:
     result.waits += [[*did.waits] for did in wrote.values() if did.waits]
     result.sessions += 1
     problems = finished(where, race)
-    late = 0 if race.leases else swaps(folder)
+    swapped, leases = Told(folder), race.leases
+    late, moved = swapped.late(leases=leases), swapped.moved(leases=leases)
     result.problems += problems
-    result.problems += faults(history(where), wrote, late)
+    result.problems += faults(history(where), wrote, late, said=swapped.said(), moved=moved)
 
 
 def _driven(driven: Driven, result: Result) -> Wrote:

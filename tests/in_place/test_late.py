@@ -1,0 +1,359 @@
+"""A line that was in flight when a rotator died is there once, behind all that came since.
+
+If rows of the conversation came since, the last of them is said again behind it: clients go on from
+the row that stands last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from sessrotate.archive import found_files, state
+from sessrotate.archive.found_files import FoundFiles
+from sessrotate.in_place import seal, swap
+from sessrotate.in_place.seal import NotQuietError
+from support import command_line, homes
+from support.command_line import ID, assert_one_sentence, boundary, called, row
+from support.homes import Crash, Home, Killed
+from support.race.writers import take_back
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+DATA: Final = command_line.session(boundaries=2)
+MORE: Final = boundary(80) + row(81)
+
+IN_FLIGHT: Final = row(1)
+"""What a writer has for the old file, where it waits; then it opens the path again."""
+
+NEXT: Final = row(2)
+"""What it writes then: what came late goes before this, said again."""
+
+MODE: Final = b'{"type":"mode","sessionId":"s"}\n'
+"""A row of settings: a client writes the very same again and again."""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA + MORE)
+
+
+def killed(run: Callable[[], object], *, at: str) -> None:
+    """Run until a function of `_Swap` or of the package would be called."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(swap, "undone_unless_swapped", lambda *_: contextlib.nullcontext())
+        patch.setattr(at, lambda *_, **__: Crash(1).met())
+        with pytest.raises(Killed):
+            run()
+
+
+AFTER_THE_RENAME: Final = "sessrotate.in_place.swap._Swap._drain"
+APPENDING: Final = "sessrotate.fs.append"
+
+
+def in_flight(home: Home, line: bytes) -> None:
+    """Let the line of a writer come that had waited for the replaced file."""
+    with home.pack.open("ab") as file:
+        file.write(line)
+
+
+def unfinished(home: Home, *, back: bool = False) -> bytes:
+    """Kill a rotation, or restoration, behind its rename; let a writer go on. Return all there is.
+
+    Between its lines, and after the rename, another client's line comes to the new file.
+    """
+    if back:
+        home.rotate()
+    killed(home.restore if back else home.rotate, at=AFTER_THE_RENAME)
+    home.append(row(3))
+    in_flight(home, IN_FLIGHT)
+    home.append(NEXT)
+    return DATA + MORE + row(3) + NEXT + IN_FLIGHT
+
+
+BACK: Final = pytest.mark.parametrize("back", [False, True], ids=["rotation", "restoration"])
+
+
+@BACK
+def test_a_line_in_flight_when_a_rotator_is_killed_is_there_for_every_reader(
+    home: Home, back: bool
+) -> None:
+    whole = unfinished(home, back=back)
+    assert home.stitched() == whole
+    with pytest.MonkeyPatch.context() as patch:
+        seen = Looked(home)
+        seen.install(patch)
+        home.restore()
+    assert [*dict.fromkeys(seen.histories)] == [whole, whole + NEXT]
+    assert seen.count > 30
+    assert home.live.read_bytes() == whole + NEXT
+    assert home.is_whole
+
+
+class Looked(Crash):
+    """Looks at the history before every operation, and lets it happen."""
+
+    def __init__(self, home: Home) -> None:
+        super().__init__(0)
+        self._home = home
+        self._is_looking = False
+        self.histories: list[bytes] = []
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        super().install(patch)
+        # Whoever looks at a file that this process has leased would wait for itself.
+        for name in ("read", "write"):
+            patch.setattr(f"sessrotate.system.lease.{name}", lambda _fd: "taken")
+        patch.setattr("sessrotate.system.lease.release", lambda _fd: None)
+        patch.setattr("sessrotate.system.lease.is_wanted", lambda _fd: False)
+
+    def _wrapped(self, name: str, real: Callable[..., object]) -> Callable[..., object]:
+        del name
+
+        def call(*args: object, **kwargs: object) -> object:
+            if not self._is_looking:
+                self._is_looking = True
+                self.count += 1
+                self.histories.append(self._home.stitched())
+                self._is_looking = False
+            return real(*args, **kwargs)
+
+        return call
+
+
+def test_the_live_file_has_all_lines_when_the_next_run_is_done(home: Home) -> None:
+    whole = unfinished(home)
+    home.rotate()
+    assert home.live.read_bytes().endswith(MORE + row(3) + NEXT + IN_FLIGHT + NEXT)
+    assert home.stitched() == whole + NEXT
+    assert home.archived() == {"manifest.json", *(home.segment(n).name for n in range(3))}
+
+
+@BACK
+def test_rotators_may_be_killed_before_they_bring_lines_over_one_after_the_other(
+    home: Home, back: bool
+) -> None:
+    since, late = unfinished(home, back=back).removesuffix(IN_FLIGHT), IN_FLIGHT
+    for number in range(5, 9):
+        killed(home.rotate, at=APPENDING)
+        in_flight(home, row(number * 10))
+        home.append(row(number * 100 + 1))
+        since, late = since + row(number * 100 + 1), late + row(number * 10)
+        assert home.stitched() == since + late
+    home.restore()
+    assert home.live.read_bytes() == since + late + row(801)
+
+
+@BACK
+def test_rotators_may_be_killed_behind_that_one_after_the_other(home: Home, back: bool) -> None:
+    whole, last = unfinished(home, back=back), NEXT
+    for number in range(5, 9):
+        killed(home.rotate, at="sessrotate.in_place.seal._drop_tail")
+        whole += last
+        assert home.stitched() == whole
+        in_flight(home, row(number * 10))
+        last = row(number * 100 + 1)
+        home.append(last)
+        whole += last + row(number * 10)
+        assert home.stitched() == whole
+    home.restore()
+    assert home.live.read_bytes() == whole + last
+
+
+def test_lines_that_nobody_wrote_after_are_brought_over_too(home: Home) -> None:
+    killed(home.rotate, at=AFTER_THE_RENAME)
+    in_flight(home, IN_FLIGHT)
+    home.rotate()
+    assert home.live.read_bytes().endswith(MORE + IN_FLIGHT)
+    assert home.stitched() == DATA + MORE + IN_FLIGHT
+
+
+def test_settings_that_come_late_say_no_row_again(home: Home) -> None:
+    killed(home.rotate, at=AFTER_THE_RENAME)
+    home.append(NEXT)
+    in_flight(home, MODE)
+    home.rotate()
+    assert home.stitched() == DATA + MORE + NEXT + MODE
+
+
+def test_a_row_of_the_conversation_is_said_again_though_settings_follow_it(home: Home) -> None:
+    killed(home.rotate, at=AFTER_THE_RENAME)
+    home.append(NEXT + MODE)
+    in_flight(home, IN_FLIGHT)
+    home.rotate()
+    assert home.stitched() == DATA + MORE + NEXT + MODE + IN_FLIGHT + NEXT
+
+
+def test_equal_lines_are_as_many_as_were_written(home: Home) -> None:
+    killed(home.rotate, at=AFTER_THE_RENAME)
+    home.append(NEXT + MODE)
+    in_flight(home, MODE + MODE)
+    whole = DATA + MORE + NEXT + MODE + MODE + MODE
+    assert home.stitched() == whole
+    killed(home.rotate, at="sessrotate.in_place.seal._drop_tail")
+    home.append(MODE)
+    in_flight(home, row(7) + MODE)
+    whole += MODE + row(7) + MODE
+    assert home.stitched() == whole
+    home.rotate()
+    assert home.stitched() == whole + NEXT
+
+
+def test_late_lines_that_begin_as_much_else_does_are_there_once(home: Home) -> None:
+    home.append(MODE * 2000)
+    killed(home.rotate, at=AFTER_THE_RENAME)
+    home.append(row(3))
+    in_flight(home, MODE * 200 + IN_FLIGHT)
+    killed(home.rotate, at="sessrotate.in_place.seal._drop_tail")
+    home.rotate()
+    whole = DATA + MORE + MODE * 2000 + row(3) + MODE * 200 + IN_FLIGHT + row(3)
+    assert home.stitched() == whole
+
+
+def test_whoever_reads_while_late_lines_come_over_looks_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All is done between a look at the intent and one at the other files."""
+    whole = unfinished(home)
+    real, looks = found_files.look, []
+
+    def look(*args: object) -> FoundFiles:
+        looks.append(args)
+        if len(looks) == 1:
+            monkeypatch.setattr(found_files, "look", real)
+            killed(home.rotate, at="sessrotate.in_place.seal._seal")
+            monkeypatch.setattr(found_files, "look", look)
+        return real(*args)  # type: ignore[arg-type]  # whatever it is given
+
+    monkeypatch.setattr(found_files, "look", look)
+    assert home.stitched() == whole + NEXT
+    assert len(looks) > 1
+
+
+def test_late_lines_wait_until_the_live_file_ends_with_a_whole_line(home: Home) -> None:
+    torn = b'{"torn":1,'
+    killed(home.rotate, at=AFTER_THE_RENAME)
+    in_flight(home, IN_FLIGHT)
+    home.append(torn)
+    ended = called("rotate", ID)
+    assert_one_sentence(ended, 75)
+    assert f"`echo >> {home.live}`" in ended.err
+    assert home.stitched() == DATA + MORE + torn + IN_FLIGHT
+    home.append(NEXT[1:])
+    home.rotate()
+    assert home.stitched() == DATA + MORE + torn + NEXT[1:] + IN_FLIGHT + torn + NEXT[1:]
+
+
+def test_half_a_late_line_that_a_full_disk_left_is_made_whole(home: Home) -> None:
+    killed(home.rotate, at=AFTER_THE_RENAME)
+    home.append(NEXT)
+    in_flight(home, IN_FLIGHT)
+    killed(home.rotate, at=APPENDING)
+    home.append(IN_FLIGHT[:20])
+    assert home.stitched() == DATA + MORE + NEXT + IN_FLIGHT
+    home.rotate()
+    assert home.stitched() == DATA + MORE + NEXT + IN_FLIGHT + NEXT
+
+
+def test_half_of_a_row_that_is_said_again_is_made_whole(home: Home) -> None:
+    killed(home.rotate, at=AFTER_THE_RENAME)
+    home.append(NEXT)
+    in_flight(home, IN_FLIGHT)
+    killed(home.rotate, at=APPENDING)
+    home.append(IN_FLIGHT + NEXT[:20])
+    home.rotate()
+    home.append(row(7))
+    assert home.stitched() == DATA + MORE + NEXT + IN_FLIGHT + NEXT + row(7)
+
+
+def test_a_row_is_said_again_by_the_next_run_where_this_one_dies_before(home: Home) -> None:
+    whole = unfinished(home)
+    killed(home.rotate, at="sessrotate.in_place.seal.said_again")
+    assert home.stitched() == whole
+    in_flight(home, row(8))
+    home.rotate()
+    assert home.stitched() == whole + NEXT + row(8) + NEXT
+
+
+def test_where_the_live_file_is_gone_the_replaced_one_comes_back_with_its_late_lines(
+    home: Home,
+) -> None:
+    unfinished(home)
+    killed(home.rotate, at=APPENDING)
+    home.live.unlink()
+    assert called("restore", ID).code == 0
+    assert home.live.read_bytes() == home.stitched() == DATA + MORE + IN_FLIGHT
+
+
+@pytest.mark.parametrize("at", [APPENDING, "sessrotate.in_place.seal._drop_tail"])
+def test_a_backup_made_two_files_of_the_names_of_one(home: Home, at: str) -> None:
+    whole = unfinished(home)
+    killed(home.rotate, at=at)
+    for path in (home.live, home.pack):
+        data = path.read_bytes()
+        path.unlink()
+        path.write_bytes(data)
+    whole += NEXT if at == "sessrotate.in_place.seal._drop_tail" else b""
+    assert home.stitched() == whole
+    home.rotate()
+    assert home.stitched() == whole + (NEXT if at == APPENDING else b"")
+
+
+# ── a client that takes lines back ───────────────────────────────────────────────────────────
+
+
+def test_late_lines_are_there_where_a_client_took_back_what_led_up_to_them(home: Home) -> None:
+    killed(home.rotate, at=AFTER_THE_RENAME)
+    in_flight(home, IN_FLIGHT)
+    assert take_back(home.live, row(81).partition(b',"session')[0])
+    home.append(row(5))
+    whole = DATA + boundary(80) + row(5) + IN_FLIGHT
+    assert home.stitched() == whole
+    home.rotate()
+    assert home.stitched() == whole + row(5)
+
+
+@pytest.mark.parametrize("lines", [IN_FLIGHT, NEXT + IN_FLIGHT, IN_FLIGHT + NEXT, row(3) + NEXT])
+def test_a_late_line_that_a_client_takes_back_when_it_is_in_does_not_come_again(
+    home: Home, lines: bytes
+) -> None:
+    whole = unfinished(home)
+    killed(home.rotate, at="sessrotate.in_place.seal._close")
+    data = home.live.read_bytes()
+    assert lines in data
+    home.live.write_bytes(data.replace(lines, b"") + row(50))
+    whole = (whole + NEXT).replace(lines, b"") + row(50)
+    assert home.stitched() == whole
+    home.rotate()
+    assert home.stitched() == whole
+
+
+# ── without leases ───────────────────────────────────────────────────────────────────────────
+
+
+def test_without_leases_late_lines_come_over_at_once(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes.without_leases(monkeypatch)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(seal, "finish", lambda *_: None)
+        home.rotate()
+    home.append(NEXT)
+    in_flight(home, IN_FLIGHT + row(4)[:9])
+    with pytest.raises(NotQuietError):
+        home.rotate()
+    assert home.live.read_bytes().endswith(MORE + NEXT + IN_FLIGHT + NEXT)
+    in_flight(home, row(4)[9:])
+    whole = DATA + MORE + NEXT + IN_FLIGHT + NEXT + row(4)
+    assert home.stitched() == whole
+    for _ in range(2):
+        home.age()
+        with contextlib.suppress(NotQuietError):
+            home.rotate()
+        assert home.stitched() == whole + NEXT
+    with state.opened(home.where) as found:
+        assert found.intent is None
