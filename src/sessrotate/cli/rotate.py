@@ -1,12 +1,12 @@
 """`sessrotate rotate`: make a session small for its client, and keep its history in an archive.
 
-`split --in-place` is the same: `run`.
+`split --in-place` is the same.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -35,12 +35,26 @@ from sessrotate.render import in_place as render_in_place
 from sessrotate.render import outcomes, segment_table
 from sessrotate.render.outcomes import Shown
 
+Every = Annotated[
+    bool, flag("--all", "Every session whose rotation frees 1 MiB of the disk, or more.")
+]
+MinSize = Annotated[
+    int | None,
+    sized("With --all: sessions of at least this size, whatever rotating them frees."),
+]
+Live = Annotated[bool, flag("--live", "Also if a client is running the session.")]
+Adopt = Annotated[
+    bool,
+    flag(
+        "--unsafe-adopt",
+        "If the live file does not continue its archive, put that archive aside and start a new "
+        "one.",
+    ),
+]
+
 
 class Options(driver.Options, frozen=True, kw_only=True):
-    """The options of `rotate`, and of `split --in-place`.
-
-    `is_every` is whether nobody named the sessions.
-    """
+    """The options of `rotate`; `is_every` is whether nobody named the sessions."""
 
     live: bool
     adopt: bool
@@ -50,23 +64,11 @@ class Options(driver.Options, frozen=True, kw_only=True):
 def command(
     sessions: ManySessions = None,
     *,
-    every: Annotated[
-        bool, flag("--all", "Every session whose rotation frees 1 MiB of the disk, or more.")
-    ] = False,
-    min_size: Annotated[
-        int | None,
-        sized("With --all: sessions of at least this size, whatever rotating them frees."),
-    ] = None,
-    live: Annotated[bool, flag("--live", "Also if a client is running the session.")] = False,
+    every: Every = False,
+    min_size: MinSize = None,
+    live: Live = False,
     wait: Wait = 10.0,
-    unsafe_adopt: Annotated[
-        bool,
-        flag(
-            "--unsafe-adopt",
-            "If the live file does not continue its archive, put that archive aside and start a "
-            "new one.",
-        ),
-    ] = False,
+    unsafe_adopt: Adopt = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: Json = False,
@@ -85,26 +87,18 @@ def command(
         raise WrongUsageError("--min-size needs --all.")
     if unsafe_adopt and (every or len(sessions or ()) > 1):
         raise WrongUsageError("--unsafe-adopt takes one SESSION.")
-    options = Options(wait, dry_run, yes, as_json, quiet, live=live, adopt=unsafe_adopt)
-    run([find.path_of(session) for session in sessions or ()], options, min_size)
-
-
-def run(paths: Sequence[Path], options: Options, min_size: int | None = None) -> None:
-    """Rotate sessions, or show what that would do.
-
-    One that is alone needs no confirmation. Without `paths`, all: those of at least `min_size`
-    bytes, or if that is None, those that are worth it; smaller ones are healed if need be.
-    """
+    options = Options(
+        wait, dry_run, yes, as_json, quiet, live=live, adopt=unsafe_adopt, is_every=every
+    )
+    paths = [find.path_of(session) for session in sessions or ()]
     if len(paths) == 1:
         _run_one(paths[0], options)
-        return
-    if paths:
+    elif paths:
         places = [find.live_of(path) for path in paths]
-        run_many([(where, fleet.live_size(where)) for where in places], options)
-        return
-    wanted = fleet.sessions(min_size or 0, or_rewound=True)
-    every = replace(options, is_every=True)
-    run_many(wanted, every, least=gain.WORTH if min_size is None else None)
+        _run_many([(where, fleet.live_size(where)) for where in places], options)
+    else:  # smaller ones are healed if need be
+        wanted = fleet.sessions(min_size or 0, or_rewound=True)
+        _run_many(wanted, options, least=gain.WORTH if min_size is None else None)
 
 
 def _run_one(path: Path, options: Options) -> None:
@@ -151,7 +145,7 @@ def _plan(where: Place, planned: operations.Rotated, seconds: float) -> Iterator
         yield from render_in_place.would(planned, seconds, fs.free_bytes(where.config))
 
 
-def run_many(
+def _run_many(
     wanted: list[tuple[Place, int]], options: Options, *, least: int | None = None
 ) -> None:
     """Plan the rotation of sessions, ask, and carry it out where it frees at least `least` bytes.

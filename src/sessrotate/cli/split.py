@@ -14,7 +14,7 @@ import typer
 from sessrotate import find, fs, model
 from sessrotate.archive import owner, state
 from sessrotate.cli import rotate, streams
-from sessrotate.cli.options import DryRun, Json, Quiet, SessionOrNone, Wait, Yes, flag, sized
+from sessrotate.cli.options import DryRun, Json, Quiet, SessionOrNone, Wait, Yes, flag
 from sessrotate.errors import RefusedError, RequestError, WrongUsageError, printable
 from sessrotate.reading import pieces
 from sessrotate.render import segment_table
@@ -33,13 +33,8 @@ class Layout(StrEnum):
 def command(
     session: SessionOrNone = None,
     *,
-    every: Annotated[
-        bool, flag("--all", "With --in-place: rotate every session on this machine.")
-    ] = False,
-    min_size: Annotated[
-        int | None,
-        sized("With --all: sessions of at least this size, whatever rotating them frees."),
-    ] = None,
+    every: rotate.Every = False,
+    min_size: rotate.MinSize = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -63,18 +58,9 @@ def command(
     compress: Annotated[
         bool, flag("--compress", "Compress the segments (.jsonl.zst). With --in-place they are.")
     ] = False,
-    live: Annotated[
-        bool, flag("--live", "With --in-place: rotate even if a client is running the session.")
-    ] = False,
+    live: rotate.Live = False,
     wait: Wait = 10.0,
-    unsafe_adopt: Annotated[
-        bool,
-        flag(
-            "--unsafe-adopt",
-            "With --in-place: if the live file does not continue its archive, put that "
-            "archive aside and start a new one.",
-        ),
-    ] = False,
+    unsafe_adopt: rotate.Adopt = False,
     yes: Yes = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -84,33 +70,32 @@ def command(
     The session itself is only read; of one that has an archive, all of its history is cut. The
     folder must be absent or empty. `stitch` gives you back the session's exact bytes.
 
-    With --in-place, it is `rotate`: the session's own file becomes small.
+    With --in-place, it is `rotate`: the session's own file becomes small. --all, --min-size,
+    --live, --unsafe-adopt and --yes are for that.
     """
-    _check(
-        (
-            "--in-place cannot be combined with --out or --layout.",
-            in_place and (out is not None or layout is not None),
-        ),
-        (
-            "--all, --live, --yes and --unsafe-adopt need --in-place.",
-            (every or live or yes or unsafe_adopt) and not in_place,
-        ),
-        (
-            "--all cannot be combined with a SESSION or with --unsafe-adopt.",
-            every and (session is not None or unsafe_adopt),
-        ),
-        ("--min-size needs --all.", min_size is not None and not every),
-    )
-    options = rotate.Options(wait, dry_run, yes, as_json, quiet, live=live, adopt=unsafe_adopt)
-    if every:
-        rotate.run((), options, min_size)
+    if in_place and (out is not None or layout is not None):
+        raise WrongUsageError("--in-place cannot be combined with --out or --layout.")
+    if in_place:
+        rotate.command(
+            [] if session is None else [session],
+            every=every,
+            min_size=min_size,
+            live=live,
+            wait=wait,
+            unsafe_adopt=unsafe_adopt,
+            dry_run=dry_run,
+            yes=yes,
+            as_json=as_json,
+            quiet=quiet,
+        )
         return
+    if every or live or yes or unsafe_adopt or min_size is not None:
+        raise WrongUsageError(
+            "--all, --min-size, --live, --unsafe-adopt and --yes need --in-place."
+        )
     if session is None:
         raise WrongUsageError("Name a SESSION, or pass --all with --in-place.")
     path = find.path_of(session)
-    if in_place:
-        rotate.run((path,), options)
-        return
     _to_folder(
         path,
         out,
@@ -120,13 +105,6 @@ def command(
         as_json=as_json,
         quiet=quiet,
     )
-
-
-def _check(*rules: tuple[str, bool]) -> None:
-    """Raise WrongUsageError for the first rule that is broken."""
-    for sentence, is_broken in rules:
-        if is_broken:
-            raise WrongUsageError(sentence)
 
 
 def _to_folder(
