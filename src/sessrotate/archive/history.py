@@ -7,7 +7,7 @@ it, so a byte that is found here is found by all of them.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from sessrotate.segments.manifest import Manifest
 
 Where = Literal["sealed", "pruned", "pack", "live"]
-
-
-_NONE: Final = Span(0, 0)
 
 
 class HistorySpan(Struct, frozen=True):
@@ -41,8 +38,8 @@ def spans(
     was_swapped: bool,
     sealed: Collection[int],
     live: Span,
-    late: Span = _NONE,
-    is_first: bool = False,
+    late: Span,
+    is_first: bool,
 ) -> tuple[HistorySpan, ...]:
     """Return the history in order.
 

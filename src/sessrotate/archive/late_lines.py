@@ -23,6 +23,9 @@ from sessrotate.system.source import Source
 
 _PIECE: Final = 256 * 1024
 
+_AT_ONCE: Final = 1024 * 1024
+"""Most late bytes that are appended in one batch, unless a single line is longer."""
+
 
 def residue(swap: Swap, pack: Source, live: Source) -> Span:
     """Return which bytes at the end of the pack the live file has yet to get.
@@ -50,6 +53,13 @@ def whole(pack: Source, start: int, live: Source, *, is_ours: bool) -> tuple[int
     if size >= len(half) and live.read_at(size - len(half), len(half)) == half:
         return start, True
     return line if is_ours else start, False
+
+
+def batch_end(pack: Source, start: int, most: int) -> int:
+    """Return where a batch of late lines from `start` on ends: with a line, or at `most`."""
+    end = min(most, start + _AT_ONCE)
+    lines_end = pack.line_start(end, start) if end < most else most
+    return lines_end if lines_end > start else most
 
 
 def said_again(batch: Batch, pack: Source, since: int, live: Source) -> bytes:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from sessrotate import fs, names, units
 from sessrotate.archive import clock, state
-from sessrotate.archive.late_lines import said_again, whole
+from sessrotate.archive.late_lines import batch_end, said_again, whole
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Batch, Intent
 from sessrotate.archive.state import State
@@ -40,9 +40,6 @@ from sessrotate.segments.segment_set import check
 from sessrotate.system import in_use, lease
 from sessrotate.system.source import Source
 from sessrotate.units import amount
-
-_AT_ONCE: Final = 1024 * 1024
-"""Most late bytes that are appended in one batch, unless a single line is longer."""
 
 _Quiet = Literal["proved", "over", "likely", "no"]
 """How sure it is that nobody can write to a pack any more: by a lease; after a day in which nobody
@@ -162,10 +159,7 @@ def _next(
     most = pack.line_start(late.end, start) if is_whole else late.end
     if start >= most:
         return b"", None
-    end = min(most, start + _AT_ONCE)
-    if end < most:
-        end = pack.line_start(end, start)
-        end = most if end == start else end
+    end = batch_end(pack, start, most)
     data, size = pack.read_at(start, end - start), new.size()
     torn = not is_rest and new.line_start(size) < size
     if not is_live:  # only whole lines are put together

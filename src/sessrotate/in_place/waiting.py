@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import clock, late_lines, place, record, state
-from sessrotate.archive.late_lines import is_at, residue, said_again, whole
+from sessrotate.archive.late_lines import batch_end, is_at, residue, said_again, whole
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import NO_SWAP, Batch, Mark, Waiting
 from sessrotate.archive.state import State
@@ -35,9 +35,6 @@ from sessrotate.units import DAY
 
 QUIET: Final = DAY
 """Seconds without a change after which a replaced file is let go where there are no leases."""
-
-_AT_ONCE: Final = 1024 * 1024
-"""Most bytes that are appended in one batch, unless a single line is longer."""
 
 
 class Pack(Struct, frozen=True):
@@ -205,8 +202,7 @@ def _brought_over(place: Place, path: Path, told: Waiting) -> Waiting | None:
                 start = residue(swap, pack, live).start
             size, reached = live.size(), start
             start, is_rest = whole(pack, start, live, is_ours=told.batch is not None)
-            end = pack.line_start(min(pack.size(), start + _AT_ONCE), start)
-            end = end if end > start else pack.line_start(pack.size(), start)
+            end = batch_end(pack, start, pack.line_start(pack.size(), start))
             if end <= start:
                 mark = Mark.of_pieces(pack.pieces(Span(0, reached)))
                 told = replace(told, mark=mark, modified=here.modified_ns, batch=None)

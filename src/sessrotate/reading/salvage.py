@@ -52,7 +52,7 @@ def opened(folder: Path, stack: ExitStack) -> Holder:
     doubled = {each.info.index for each in whole}
     kept = {index: each for index, each in sealed.items() if index not in doubled}
     kept |= {each.info.index: each for each in whole}
-    found = (*_in_order(kept),)
+    found = tuple(_in_order(kept))
     if not found:
         raise NotASessionError(f"There is nothing to read in {printable(str(folder))}.")
     lacking = (each for each in found if each.problem is not None)

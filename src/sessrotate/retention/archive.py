@@ -313,7 +313,9 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     marked = {*restored.marked()}
     due, places = [], owner.Places(archives)
     near: Near = {}
-    unwritten = dict.fromkeys(live for live, _ in agents.alone())
+    # What no list shows grows old for its client only; each transcript is opened for it.
+    alone = agents.alone() if before_cleanup is not None else ()
+    unwritten = dict.fromkeys(live for live, _ in alone)
     for path in (*claude.sessions(), *unwritten):
         where = owner.of(path, places)
         if where is None or archived_file.away(where) is not None:
