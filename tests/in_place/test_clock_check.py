@@ -150,6 +150,19 @@ def test_a_person_is_refused_and_told_what_helps(home: Home, at: Callable[..., E
     assert trashed(home) == set()
 
 
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_without_a_grace_time_what_is_pruned_goes_at_once_by_whatever_clock(
+    home: Home,
+    at: Callable[..., Ended],
+    by_hand: bool,
+) -> None:
+    Path("settings.toml").write_text('[prune]\nkeep_last = 1\n[trash]\ngrace = "0"\n')
+    command = (*PRUNE, "--empty-trash", "--grace", "0") if by_hand else RUN
+    at(-0.5, *command)  # by less than a day: nothing is said
+    assert len([*home.archive.glob("*.jsonl.zst")]) == 1
+    assert trashed(home) == set()
+
+
 def test_what_a_clock_that_was_ahead_has_dated_is_named_until_it_is_touched(
     home: Home, at: Callable[..., Ended]
 ) -> None:
