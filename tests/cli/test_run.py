@@ -141,9 +141,9 @@ def test_the_lock_is_held_from_the_first_step_to_the_last(home: Home) -> None:
     program = patched(
         "from sessrotate.in_place import fleet\n"
         "real = fleet.sessions\n"
-        "def waiting(least):\n"
+        "def waiting(*given):\n"
         f"    open({str(go)!r}).read()\n"
-        "    return real(least)\n"
+        "    return real(*given)\n"
         "fleet.sessions = waiting"
     )
     first = subprocess.Popen(
@@ -181,7 +181,7 @@ def test_a_run_that_was_killed_is_in_nobodys_way(home: Home) -> None:
     program = patched(
         "import os, signal\n"
         "from sessrotate.in_place import fleet\n"
-        "fleet.sessions = lambda _: os.kill(os.getpid(), signal.SIGKILL)"
+        "fleet.sessions = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert piped("run", env=home.env, program=program).code == -signal.SIGKILL
     assert piped("run", env=home.env).code == 0

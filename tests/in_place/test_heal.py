@@ -242,7 +242,7 @@ def test_a_session_that_needs_nothing_is_passed_over_by_its_live_file_alone(
     home.append(linked(11, 10))
     monkeypatch.setattr(compressed, "sealed", None)
     assert not fleet.may_be_rewound(home.live)
-    assert fleet.rewound_sessions() == []
+    assert fleet.to_heal(fleet.not_plain()) == []
     assert home.rotate().plan.live is None
 
 
@@ -258,7 +258,8 @@ def test_rotating_all_heals_what_is_too_small_to_be_rotated(home: Home) -> None:
     assert fleet.sessions(1 << 20) == []
     (found,) = fleet.sessions(1 << 20, or_rewound=True)
     assert found == (home.where, home.live.stat().st_size)
-    assert fleet.rewound_sessions() == fleet.sessions(found[1], or_rewound=True) == [found]
+    assert fleet.to_heal(fleet.not_plain()) == [found]
+    assert fleet.sessions(found[1], or_rewound=True) == [found]
     (became,) = fleet.rotate(
         [found], lambda where: operations.rotate_session(where, 1, silent), live=False
     )

@@ -233,7 +233,7 @@ def test_a_session_that_fails_stops_no_other(home: Home) -> None:
 
 
 def test_a_step_that_fails_stops_no_other(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_least: int) -> Any:
+    def broken(*_: object) -> Any:
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(fleet, "sessions", broken)

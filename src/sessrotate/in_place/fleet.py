@@ -6,11 +6,12 @@ restored it, a file that is no session's own, and one that has nothing but zeros
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate.archive import continued, owner
@@ -18,6 +19,7 @@ from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude.dangling import dangles
+from sessrotate.clients.common import is_folder
 from sessrotate.errors import NotASessionError, SessrotateError, printable
 from sessrotate.in_place import operations, put_together, room
 from sessrotate.in_place.operations import RestoredError
@@ -34,37 +36,66 @@ ZEROS: Final = (
 )
 
 
-def sessions(least: int, *, or_rewound: bool = False) -> list[tuple[Place, int]]:
+class Known(Struct, frozen=True):
+    """What somebody who has looked at this machine knows of it, so that nobody looks again.
+
+    `archives` are all, and `sizes` the bytes of the live files of sessions. The `plain` ones need
+    no rows from anywhere: they begin with no header, and have no folder beside them.
+    """
+
+    archives: Sequence[Place]
+    sizes: Mapping[Path, int]
+    plain: Collection[Path]
+
+
+def sessions(
+    least: int, known: Known | None = None, *, or_rewound: bool = False
+) -> list[tuple[Place, int]]:
     """Return the sessions of at least `least` bytes and their sizes, largest first.
 
-    With `or_rewound`, smaller ones too that may need rows of their archives.
+    With `or_rewound`, smaller ones too that may need rows of their archives. What is `known` is not
+    looked at again.
     """
-    return _found(lambda path, size: size >= least or (or_rewound and _is_to_heal(path)))
+    return _found(lambda path, size: size >= least or (or_rewound and _is_to_heal(path)), known)
 
 
-def rewound_sessions() -> list[tuple[Place, int]]:
-    """Return those that may need rows of their archives, and their sizes, largest first.
+def not_plain(known: Known | None = None) -> list[tuple[Place, int]]:
+    """Return the live files that are not plain (`Known`), whoever's they are, and their sizes."""
+    sizes, places = known.sizes if known else dict(_sizes()), owner.Places()
+    paths = (path for path in sizes if not (path in known.plain if known else _is_plain(path)))
+    return [(where, sizes[where.live]) for where in filter(None, map(places.of, paths))]
+
+
+def to_heal(wanted: Iterable[tuple[Place, int]]) -> list[tuple[Place, int]]:
+    """Return which of these sessions may need rows of their archives.
 
     So do those that their client trimmed, of what it kept.
     """
-    return _found(lambda path, _size: _is_to_heal(path))
+    found = [(where, size) for where, size in wanted if _is_to_heal(where.live)]
+    return [(where, size) for where, size in found if owner.of(where.live) is not None]
+
+
+def _is_plain(path: Path) -> bool:
+    return not (continued.begins_so(path) or is_folder(path.with_suffix("")))
 
 
 def _is_to_heal(path: Path) -> bool:
     return put_together.is_due(path, path.stem) or may_be_rewound(path)
 
 
-def _found(is_wanted: Callable[[Path, int], bool]) -> list[tuple[Place, int]]:
-    found, places = [], owner.Places()
-    for path in claude.sessions():
-        try:
-            size = path.stat().st_size
-        except OSError:
-            continue  # it went away while we looked
-        where = owner.of(path, places) if is_wanted(path, size) else None
-        if where is not None:
-            found.append((where, size))
+def _found(is_wanted: Callable[[Path, int], bool], known: Known | None) -> list[tuple[Place, int]]:
+    places = owner.Places(None if known is None else known.archives)
+    sizes = dict(_sizes()) if known is None else known.sizes
+    wanted = ((path, size) for path, size in sizes.items() if is_wanted(path, size))
+    owned = ((owner.of(path, places), size) for path, size in wanted)
+    found = [(where, size) for where, size in owned if where is not None]
     return sorted(found, key=lambda entry: (-entry[1], entry[0].live))
+
+
+def _sizes() -> Iterator[tuple[Path, int]]:
+    for path in claude.sessions():
+        with suppress(OSError):  # it went away while we looked
+            yield path, path.stat().st_size
 
 
 def leads(wanted: list[tuple[Place, int]]) -> dict[Place, str]:

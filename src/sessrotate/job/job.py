@@ -5,7 +5,7 @@ Rule: a plan counts what each step leaves to the next: less to move, and more of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from sessrotate.archive import place, restored
 from sessrotate.archive.place import Place
 from sessrotate.in_place import room
+from sessrotate.in_place.fleet import Known
 from sessrotate.in_place.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ class Job(Struct):
     The steps fill in `left`, the sessions that later steps leave alone, `rotating`, what a dry
     run would rotate, of which later steps find less, `planned`, the plan of the pruning, and
     `gained`, how many bytes the disk has more, or will have; `copied` looks once for all of them.
-    `recall` stands before what reads sessions: of what is only shown, it may be remembered. `every`
-    looks for all archives; of a plan, which changes none, they are known.
+    `recall` stands before what reads sessions: of what is only shown, it may be remembered. `known`
+    is what a plan, which changes nothing, need not look at again.
     """
 
     settings: Settings
@@ -84,7 +85,7 @@ class Job(Struct):
     planned: PrunePlan | None = None
     gained: int = 0
     recall: Recall = anew
-    every: Callable[[], Iterable[Place]] = place.archives
+    known: Known | None = None
     copied: Callable[[], Collection[str]] = field(default_factory=lambda: cache(restored.copied))
 
     @property
@@ -108,7 +109,8 @@ class Job(Struct):
 
     def archives(self) -> list[Place]:
         """Return the archives of sessions that are wanted and did not fail."""
-        return [where for where in self.every() if self.wants(where)]
+        every = place.archives() if self.known is None else self.known.archives
+        return [where for where in every if self.wants(where)]
 
     def would(self, where: Place, expected: Forecast, disk: int, detail: str = "") -> Outcome:
         """Return the outcome of a plan for a session that takes so many bytes of the `disk`.

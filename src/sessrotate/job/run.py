@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from sessrotate import __version__, find
 from sessrotate.archive import clock, place
-from sessrotate.archive.place import Place
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_folder
@@ -34,6 +33,7 @@ from sessrotate.retention.prune import PrunePlan
 from sessrotate.system import locks, ownership, user_folders
 
 if TYPE_CHECKING:
+    from sessrotate.in_place.fleet import Known
     from sessrotate.in_place.operations import Progress
     from sessrotate.job.config.parse import Settings
 
@@ -97,18 +97,26 @@ def plan(
     scope: Scope = EVERYTHING,
     *,
     recall: Recall = anew,
-    archives: Sequence[Place] | None = None,
+    known: Known | None = None,
 ) -> Report:
     """Return what a run would do now; change nothing. `now` is in seconds since 1970.
 
-    Whoever only shows its figures may `recall` those of before. `archives` are all of this machine,
-    if somebody knows them.
+    Whoever only shows its figures may `recall` those of before, and what is `known` of this machine
+    is not looked at again.
     """
-    archives = [*place.archives()] if archives is None else archives
     is_asked = not settings.prune.is_empty or settings.trash.grace is not None
     doubt = clock.doubt(now) if is_asked else ""
-    job = Job(settings, now, WAIT, progress, dry_run=True, doubt=doubt, scope=scope, recall=recall)
-    job.every = lambda: archives
+    job = Job(
+        settings,
+        now,
+        WAIT,
+        progress,
+        dry_run=True,
+        doubt=doubt,
+        scope=scope,
+        recall=recall,
+        known=known,
+    )
     unkept = journal.begin("run", is_kept=False)
     return Report(
         dry_run=True,

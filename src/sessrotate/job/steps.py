@@ -39,7 +39,7 @@ from sessrotate.retention import (
 
 if TYPE_CHECKING:
     from sessrotate.job.config.parse import Settings
-    from sessrotate.job.job import Job, Wanted
+    from sessrotate.job.job import Act, Job, Wanted
 
     Deed = Callable[[Job], Iterator[Outcome]]
 
@@ -187,19 +187,34 @@ def _compressed_away(job: Job, where: Place, expected: Forecast) -> Outcome:
 
 
 def _heal(job: Job) -> Iterator[Outcome]:
-    for outcome in _rotated(job, fleet.rewound_sessions()):
+    def healing(wanted: Wanted) -> Iterator[Outcome]:
+        due = fleet.to_heal(wanted)
+        sound = [(where, size) for where, size in wanted if (where, size) not in due]
+        yield from (Outcome(where, "nothing to do", size=size) for where, size in sound)
+        yield from _rotating(job, due)
+
+    for outcome in _recalled(job, "heal", fleet.not_plain(job.known), healing):
         if outcome.result != "nothing to do" or outcome.detail:
             yield replace(outcome, freed=abs(outcome.freed))  # how much came back
 
 
 def _rotate(job: Job) -> Iterator[Outcome]:
     least = job.settings.rotate.min_gain or 0
-    return _rotated(job, fleet.sessions(least), least)  # no session gains more than it has
+    found = fleet.sessions(least, job.known)  # no session gains more than it has
+    return _recalled(job, f"rotate for {least}", found, partial(_rotating, job, least=least))
 
 
-def _rotated(job: Job, found: Wanted, least: int = 0) -> Iterator[Outcome]:
+def _recalled(job: Job, asked: str, found: Wanted, act: Act) -> Iterator[Outcome]:
+    wanted = [(where, size) for where, size in found if job.wants(where)]
+    for outcome in job.recall(asked, wanted, act, live=job.settings.rotate.live):
+        if outcome.result == "planned" and outcome.where is not None:
+            job.rotating[outcome.where] = outcome
+        yield outcome
+
+
+def _rotating(job: Job, wanted: Wanted, least: int = 0) -> Iterator[Outcome]:
     live = job.settings.rotate.live
-    leads: dict[Place, str] = {}
+    leads = fleet.leads(wanted)
 
     def action(where: Place) -> operations.Rotated:
         def shown(what: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
@@ -211,15 +226,7 @@ def _rotated(job: Job, found: Wanted, least: int = 0) -> Iterator[Outcome]:
             where, job.wait, shown, live=live, by_itself=True, least=least
         )
 
-    def rotating(wanted: Wanted) -> Iterator[Outcome]:
-        leads.update(fleet.leads(wanted))
-        return fleet.rotate(wanted, action, live=live, to_come=job.gained)
-
-    wanted = [(where, size) for where, size in found if job.wants(where)]
-    for outcome in job.recall(f"rotate for {least}", wanted, rotating, live=live):
-        if outcome.result == "planned" and outcome.where is not None:
-            job.rotating[outcome.where] = outcome
-        yield outcome
+    return fleet.rotate(wanted, action, live=live, to_come=job.gained)
 
 
 def _due_for_archive(job: Job) -> list[Place]:

@@ -7,7 +7,7 @@ over. An agent's transcript is no session: its size is added to its session's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import clients
+from sessrotate import clients, names
 from sessrotate.archive import place
 from sessrotate.archive.place import Place
 from sessrotate.clients.claude import agents
@@ -51,7 +51,8 @@ class FoundSession(Struct, frozen=True):
     `place` is None for the clients whose sessions are not rotated in place. `file` is the device
     and inode of the live file, None if it cannot be read. `boundaries` are the uuids of the
     compactions that open archived segments. `beside` are the paths of its agents' transcripts in
-    the folder of its project (Claude Code 2.0.x).
+    the folder of its project (Claude Code 2.0.x). It `is_plain` if its live file begins with
+    no header, and has no folder beside it.
     """
 
     info: SessionInfo
@@ -60,22 +61,41 @@ class FoundSession(Struct, frozen=True):
     file: tuple[int, int] | None
     boundaries: frozenset[str]
     beside: tuple[str, ...] = ()
+    is_plain: bool = False
+
+
+Look = Callable[[list[InProject], "Unread"], Iterable[FoundSession]]
+"""Looks at the sessions at these places, which are taken off the list."""
+
+
+def in_projects(
+    places: list[InProject], unread: Unread, *, brief: bool = False
+) -> Iterator[FoundSession]:
+    """Yield the sessions of Claude Code at these places, which are taken off the list.
+
+    In `brief`, what they say is left out, but for whether somebody used them: all is there that
+    takes room.
+    """
+    look = partial(_in_project, brief=brief)
+    yield from _reported(mapped(look, places, WORTH_TWO * (_BRIEF if brief else 1)), unread)
+
+
+in_brief: Final = partial(in_projects, brief=True)
 
 
 def sessions(
     *,
     hidden: bool = False,
     unread: Unread = ignored,
-    brief: bool = False,
     places: list[InProject] | None = None,
+    look: Look = in_projects,
 ) -> Iterator[FoundSession]:
     """Yield the sessions of all clients, one client after the other, and copies last.
 
     Claude Code's come in the order of projects and ids, others' in the order of their files. With
     `hidden`, also those that nobody used: empty ones, warm-ups, files with agents' rows only; and
-    the copies of session files that no client goes on with. In `brief`, what Claude Code's say is
-    left out, but for whether somebody used them: all is there that takes room. Of Claude Code's,
-    only those at `places` are looked at if these are given, and are taken off the list.
+    the copies of session files that no client goes on with. Of Claude Code's, only those at
+    `places` are looked at, by `look`, if these are given, and are taken off the list.
     """
     if places is None:
         places = project_folder.places(unread, place.archives(unread=unread))
@@ -84,11 +104,7 @@ def sessions(
     ids: set[str] = set()
     copies: list[FoundSession] = []
     for client in clients.clients():
-        found = (
-            in_projects(places, unread, brief=brief)
-            if client is claude
-            else _elsewhere(client, folders, unread)
-        )
+        found = look(places, unread) if client is claude else _elsewhere(client, folders, unread)
         for session in found:
             ids.add(session.info.id)
             if session.sight.folder is not None:
@@ -122,14 +138,6 @@ def running(found: Iterable[FoundSession]) -> set[str]:
     """Return the ids of the sessions that clients say they are in, and may be."""
     places = {each.place.config: each.place for each in found if each.place is not None}
     return {session for each in places.values() for session in in_use.running(each.registries)}
-
-
-def in_projects(
-    places: list[InProject], unread: Unread, *, brief: bool = False
-) -> Iterator[FoundSession]:
-    """Yield the sessions of Claude Code at these places, which are taken off the list."""
-    look = partial(_in_project, brief=brief)
-    yield from _reported(mapped(look, places, WORTH_TWO * (_BRIEF if brief else 1)), unread)
 
 
 def _elsewhere(client: Client, known: Iterable[str], unread: Unread) -> Iterator[FoundSession]:
@@ -194,7 +202,7 @@ def of_place(
 ) -> FoundSession | None:
     """Return what is known of a session of Claude Code, None if nothing of it is there any more.
 
-    `brief` is as in `sessions`.
+    `brief` is as in `in_projects`.
     """
     here = file_edges.seen(str(where.live), unread) if where.session in folder.live else None
     held = None
@@ -237,7 +245,12 @@ def of_place(
         side=folder.side(where, here),
         lost=held is NOTHING and here is not None and header is not None and not is_copy,
     )
-    return replace(found, beside=folder.beside.get(where.session, ()))
+    is_rotated = here is not None and here.head.startswith(names.ROTATED)
+    return replace(
+        found,
+        beside=folder.beside.get(where.session, ()),
+        is_plain=not is_rotated and where.session not in folder.folders,
+    )
 
 
 def _only_agents(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSession | None:

@@ -8,6 +8,7 @@ Rule: only reads. What cannot be read counts nothing, and what belongs to no ses
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -17,6 +18,7 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import ignored
 from sessrotate.in_place import gain
 from sessrotate.reports import discovery, project_folder
+from sessrotate.reports.discovery import FoundSession, Look
 from sessrotate.reports.session_info import SessionInfo
 from sessrotate.system import disk_use
 
@@ -28,7 +30,8 @@ class OnDisk(Struct, frozen=True):
     `sessions` counts those that somebody used. `history` are the bytes of history in archives, as
     the client wrote them. `aside` is what archives that were put aside take, and `others` what else
     of the client's folder of projects, and of ours, is on the disk and of no session. `missing` are
-    the ids of the sessions whose archive is not there. `infos` are its sessions.
+    the ids of the sessions whose archive is not there. `infos` are its sessions, and `plain` the
+    live files of those that are plain (`FoundSession`).
     """
 
     client: str
@@ -40,6 +43,7 @@ class OnDisk(Struct, frozen=True):
     aside: int = 0
     missing: tuple[str, ...] = ()
     infos: tuple[SessionInfo, ...] = ()
+    plain: frozenset[Path] = frozenset()
 
     @property
     def gone(self) -> tuple[str, ...]:
@@ -47,20 +51,21 @@ class OnDisk(Struct, frozen=True):
         return tuple(each.id for each in self.infos if not (each.is_live or each.is_away))
 
 
-def of_clients(archives: Iterable[Place]) -> list[OnDisk]:
+def of_clients(archives: Iterable[Place], look: Look = discovery.in_brief) -> list[OnDisk]:
     """Return what each client that has sessions takes, in the order of `list`.
 
-    `archives` are all of this machine.
+    `archives` are all of this machine. Those of Claude Code are looked at by `look`.
     """
-    found: dict[str, list[SessionInfo]] = {claude.NAME: []}
+    found: dict[str, list[FoundSession]] = {claude.NAME: []}
     places = project_folder.places(ignored, archives)
-    for session in discovery.sessions(hidden=True, brief=True, places=places):
-        found.setdefault(session.info.client, []).append(session.info)
-    summed = [_summed(client, infos) for client, infos in found.items()]
+    for session in discovery.sessions(hidden=True, places=places, look=look):
+        found.setdefault(session.info.client, []).append(session)
+    summed = [_summed(client, sessions) for client, sessions in found.items()]
     return [each for each in summed if found[each.client] or each.others or each.aside]
 
 
-def _summed(client: str, infos: list[SessionInfo]) -> OnDisk:
+def _summed(client: str, found: list[FoundSession]) -> OnDisk:
+    infos = [each.info for each in found]
     taken = sum(each.disk_bytes for each in infos)
     aside = disk_use.of(*place.aside()) if client == claude.NAME else 0
     return OnDisk(
@@ -75,4 +80,5 @@ def _summed(client: str, infos: list[SessionInfo]) -> OnDisk:
         aside=aside,
         missing=tuple(each.id for each in infos if each.archive_missing),
         infos=tuple(infos),
+        plain=frozenset(each.info.path for each in found if each.is_plain),
     )

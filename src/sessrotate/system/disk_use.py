@@ -23,7 +23,7 @@ def of(*paths: Path) -> int:
     return sum(map(allocated, found.values()))
 
 
-def seen(*paths: Path) -> Iterator[os.stat_result]:
+def seen(*paths: str | Path) -> Iterator[os.stat_result]:
     """Yield the status of these files and folders, and of all below them, as far as they are there.
 
     In the order of the paths, and each before what is in it.
@@ -38,7 +38,7 @@ def allocated(status: os.stat_result) -> int:
     return status.st_size if blocks is None else blocks * _BLOCK
 
 
-def _below(path: Path | os.DirEntry[str]) -> Iterator[os.stat_result]:
+def _below(path: str | Path | os.DirEntry[str]) -> Iterator[os.stat_result]:
     with suppress(OSError):
         status = os.lstat(path)
         yield status

@@ -12,7 +12,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeGuard
@@ -225,13 +225,16 @@ def cleanup(found: Settings) -> Cleanup:
     return Cleanup(period, paused, limit, origin, project)
 
 
-def doomed(rule: Cleanup, within: float, now: float) -> list[str]:
+def doomed(
+    rule: Cleanup, within: float, now: float, live: Iterable[Path] | None = None
+) -> list[str]:
     """Return the ids of the sessions that the client deletes within so many seconds from `now`.
 
-    `now` is in seconds since 1970. Empty files are nothing to lose.
+    `now` is in seconds since 1970, and `live` are the files of all, if somebody knows them. Empty
+    files are nothing to lose.
     """
     found = []
-    for path in sessions():
+    for path in sessions() if live is None else live:
         with suppress(OSError):
             status = path.stat()
             at = rule.deletes_at(status, is_desktop=False)

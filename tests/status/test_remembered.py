@@ -7,25 +7,33 @@ import os
 import shutil
 import stat
 import time
+from operator import attrgetter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from sessrotate import status
+from sessrotate.archive import place
+from sessrotate.clients.claude.trim import new_name
 from sessrotate.in_place import operations, recover, seal
-from sessrotate.job import remembered, run
+from sessrotate.job import run
 from sessrotate.job.config import file as config_file
+from sessrotate.reports import discovery, on_disk
+from sessrotate.status import remembered
 from sessrotate.system import in_use, user_folders
 from support import command_line, homes
 from support.command_line import ID, called, on_terminal, write
 from support.homes import Home, silent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
+    from sessrotate.reports.on_disk import OnDisk
     from sessrotate.status import Status
 
 DATA: Final = command_line.session(boundaries=6, rows=20, padding=30_000)
@@ -75,8 +83,19 @@ def to_tidy() -> tuple[int, int, set[str]]:
 
 
 def figures() -> tuple[int, int, set[str]]:
+    """Return what the status says is to gain; what it says of the disk is what there is."""
     found = looked()
+    assert on_disk_of(found.clients) == on_disk_of(on_disk.of_clients(place.archives()))
     return found.gain, found.worth, set(found.failing)
+
+
+def on_disk_of(clients: Iterable[OnDisk]) -> list[OnDisk]:
+    """Return the same with sessions in one order, and without what is not remembered of them."""
+    found, unsaid = [], {"ended": None, "compactions": None, "live_tail_bytes": None}
+    for each in clients:
+        infos = sorted(each.infos, key=attrgetter("path"))
+        found.append(replace(each, infos=tuple(replace(info, **unsaid) for info in infos)))
+    return found
 
 
 @pytest.mark.usefixtures("home")
@@ -115,6 +134,16 @@ def _restore(home: Home) -> None:
     home.restore()
 
 
+def _archive(home: Home) -> None:
+    home.rotate()
+    looked()
+    assert called("archive", ID).code == 0
+
+
+def _agent_beside(home: Home) -> None:
+    write(home.live.with_name("agent-1.jsonl"), command_line.row(1) * 99)
+
+
 def _settings(_home: Home) -> None:
     write(user_folders.config_file(), b"[rotate]\nmin_gain = '2M'\n")
 
@@ -128,18 +157,25 @@ CHANGES: Final = (
     _settings,
     lambda home: os.link(home.live, home.live.with_name("a backup")),
     lambda home: home.live.unlink(),
+    _archive,
+    _agent_beside,
+    lambda home: write(home.live.with_suffix("") / "tool-results" / "1.txt", b"long" * 9999),
+    lambda home: write(new_name(home.live, ID), DATA),
+    lambda home: home.live.write_bytes(bytes(9999)),
     lambda home: shutil.copytree(home.live.parent, home.live.parent.with_name("-copied")),
+    lambda home: home.live.chmod(0o400),
 )
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=range(len(CHANGES)))
 def test_what_changed_is_read_again(home: Home, change: Callable[[Home], object]) -> None:
     for _ in range(2):
-        before = figures()
+        before, clients = figures(), on_disk_of(looked().clients)
     change(home)
     for _ in range(2):
         assert figures() == to_tidy()
-    assert figures() != before or change is CHANGES[-1]  # of copies, one is nobody's
+    is_same = (figures(), on_disk_of(looked().clients)) == (before, clients)
+    assert is_same == (change is CHANGES[-1])
 
 
 def test_only_what_changed_is_read_again(home: Home, read: list[str]) -> None:
@@ -192,8 +228,14 @@ def test_what_changes_while_it_is_read_is_read_again(
         home.append(command_line.row(99))
         return found
 
+    def brief(*given: Any) -> Iterator[discovery.FoundSession]:
+        for each in discovery.in_brief(*given):
+            home.append(command_line.row(98))
+            yield each
+
     with monkeypatch.context() as patch:
         patch.setattr(operations, "plan_session", plan)
+        patch.setattr(remembered, "discovery", SimpleNamespace(in_brief=brief))
         looked()
     assert not user_folders.cache_file().exists()
     assert figures() == to_tidy()
@@ -266,6 +308,10 @@ def test_the_file_is_its_owners_and_has_neither_names_nor_content() -> None:
         assert {*each} == {"result", "freed", "size", "gained", "room", "usual"}
         assert (each.pop("result"), each.pop("usual")) == ("planned", "")
         assert all(isinstance(value, int) for value in each.values())
+    taken = json.loads(path.read_text())["taken"]
+    assert [each[0] for each in taken.values()] == ["session", "session"]
+    words = [each for row in taken.values() for each in row[1:] if isinstance(each, str)]
+    assert (len(taken), words) == (2, [])
 
 
 @pytest.mark.usefixtures("home")
@@ -322,7 +368,10 @@ def _changed(**to: object) -> Callable[[bytes], bytes]:
         _changed(gained=1.5),
         _changed(result="failed"),
         _changed(title="a"),
-        lambda data: data.replace(b"\n", b" " * (17 << 20) + b"\n"),
+        lambda data: data.replace(b'["session",', b'["\\u001b[2J",'),
+        lambda data: data.replace(b'["session",', b'["session",1,'),
+        lambda data: data.replace(b'["session", true', b'["session", 7'),
+        lambda data: data.replace(b"\n", b" " * (33 << 20) + b"\n"),
     ],
 )
 @pytest.mark.usefixtures("home")

@@ -5,6 +5,9 @@ sessions of which nothing changed since; what is on the disk is the sum of what 
 the settings; out comes a `Status`.
 
 Rule: what cannot be read counts nothing here: `doctor` and `tidy` say what is wrong.
+
+May import: `automation`, `hook`, `job`, `reports`, `retention`, `in_place`, `archive`, `segments`,
+`clients`, `system`, `fs`.
 """
 
 from __future__ import annotations
@@ -25,14 +28,16 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_file
 from sessrotate.errors import SessrotateError
 from sessrotate.hook import installation
+from sessrotate.in_place.fleet import Known
 from sessrotate.in_place.outcome import Outcome
-from sessrotate.job import remembered, run, run_log
+from sessrotate.job import run, run_log
 from sessrotate.job.config.parse import Settings
 from sessrotate.job.run_log import LastRun
 from sessrotate.job.schedule.installed import installed
 from sessrotate.reports import next_steps, on_disk
 from sessrotate.reports.next_steps import NextStep
 from sessrotate.reports.on_disk import OnDisk
+from sessrotate.status import remembered
 from sessrotate.system import locks
 
 if TYPE_CHECKING:
@@ -72,9 +77,11 @@ class Look:
         """Look at what costs little; `now` is in seconds since 1970."""
         self._settings, self._now = settings, now
         self._memory = remembered.Memory()
-        self._archives = [*place.archives()]
         self._marked = {*restored.marked()}
-        self._first = _without_gain(now, self._archives, self._marked)
+        archives = [*place.archives()]
+        clients = tuple(on_disk.of_clients(archives, self._memory.sessions))
+        self._known = _known(archives, clients)
+        self._first = _without_gain(now, clients, self._known, self._marked)
 
     @property
     def so_far(self) -> Status:
@@ -85,9 +92,7 @@ class Look:
         """Return the whole status. Sessions are read of which nothing is remembered."""
         settings, recall = self._settings.for_tidying, self._memory.recall
         try:
-            planned = run.plan(
-                settings, self._now, progress, recall=recall, archives=self._archives
-            )
+            planned = run.plan(settings, self._now, progress, recall=recall, known=self._known)
         except BaseException:
             self._memory.keep(forgets=False)  # whoever does not wait asks again
             raise
@@ -109,13 +114,23 @@ def _with(first: Status, found: list[Outcome]) -> Status:
     )
 
 
-def _without_gain(now: float, archives: Sequence[Place], marked: Iterable[str]) -> Status:
+def _known(archives: Sequence[Place], clients: Iterable[OnDisk]) -> Known:
+    claudes = [each for each in clients if each.client == claude.NAME]
+    live = (info for each in claudes for info in each.infos if info.is_live)
+    plain = frozenset[Path]().union(*(each.plain for each in claudes))
+    return Known(archives, {info.path: info.bytes for info in live}, plain)
+
+
+def _without_gain(
+    now: float, clients: tuple[OnDisk, ...], known: Known, marked: Iterable[str]
+) -> Status:
     found = installed()
     wrong = [*findings.not_running(found)]
     has_margin = findings.saving_margin() is not None
     is_saved = has_margin and all(each.kind != "schedule" for each in wrong)
+    doomed = [] if is_saved else cleanup.doomed(cleanup.in_force(), findings.WEEK, now, known.sizes)
     return Status(
-        clients=tuple(on_disk.of_clients(archives)),
+        clients=clients,
         gain=0,
         worth=0,
         failing=(),
@@ -124,7 +139,7 @@ def _without_gain(now: float, archives: Sequence[Place], marked: Iterable[str]) 
         has_schedule=found is not None,
         last=_last(),
         wrong=tuple(each.detail for each in wrong),
-        doomed=0 if is_saved else len(cleanup.doomed(cleanup.in_force(), findings.WEEK, now)),
+        doomed=len(doomed),
         others=tuple(claude.other_folders()),
     )
 
