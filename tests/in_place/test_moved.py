@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -19,6 +20,7 @@ from sessrotate.archive import place
 from sessrotate.errors import InUseError, RefusedError
 from sessrotate.hook import notes
 from sessrotate.in_place import operations, recover
+from sessrotate.system import in_use
 from sessrotate.units import amount
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
@@ -27,7 +29,6 @@ from support.homes import Crash, Home, Killed, crashed, silent, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 DATA: Final = command_line.session(boundaries=3)
 MORE: Final = row(90) + boundary(91) + row(92)
@@ -182,6 +183,28 @@ def test_a_project_that_is_moved_behind_the_lock_gets_no_second_live_file(
     assert not home.live.exists()
     assert called("restore", ID).code == 0
     assert lives[0].read_bytes() == DATA
+
+
+@pytest.mark.parametrize("deed", [Home.rotate, Home.restore])
+def test_a_project_that_has_another_name_while_a_writer_is_waited_for_keeps_its_session(
+    home: Home, monkeypatch: pytest.MonkeyPatch, deed: Callable[[Home], object]
+) -> None:
+    home.append(MORE)
+    before, lives, real = home.live.read_bytes(), list[Path](), in_use.lease_from_writers
+
+    def moved_and_in_use(*_: object) -> str:
+        lives.append(moved(home))
+        raise InUseError("Somebody has it open.")
+
+    monkeypatch.setattr(in_use, "lease_from_writers", moved_and_in_use)
+    with pytest.raises(InUseError, match="Somebody has it open"):
+        deed(home)
+    monkeypatch.setattr(in_use, "lease_from_writers", real)
+    lives[0].parent.rename(home.live.parent)
+    assert home.live.read_bytes() == before
+    assert home.live.stat().st_nlink == 1
+    deed(home)
+    assert called("stitch", ID).out.encode() == DATA + MORE
 
 
 def test_the_hooks_note_goes_along(home: Home) -> None:

@@ -303,8 +303,10 @@ def _kept(place: Place, old: Source) -> Path | None:
     """
     if not _is_file(place.pack, old) or _is_file(place.live, old):
         return None
-    if trim.names_of(place.live, place.session, os.fstat(old.fd)):
-        return None  # its client trimmed it, and it is to be put together
+    if os.fstat(old.fd).st_nlink > 1 + _is_file(place.draft, old):
+        # It has a name that is not ours: its project was renamed, and may be renamed back; or its
+        # client trimmed it, and it is to be put together.
+        return None
     with ExitStack() as stack:
         live = None
         with suppress(SessrotateError):  # gone, or a link
