@@ -165,13 +165,13 @@ def files_in(
 ) -> Iterator[Path]:
     """Yield the regular files in a folder whose names are wanted, in order, as `names_in`.
 
-    The folder says of each what it is: the system is asked of links only, and of a folder that may
-    be listed and not entered.
+    The folder says of each what it is: the system is asked of links only, of a folder that may be
+    listed and not entered, and wherever somebody wants to know what is `unread`.
     """
     found: dict[str, os.DirEntry[str]] = {}
     with passing_over(folder, unread), os.scandir(folder) as entries:
         found = {entry.name: entry for entry in entries if is_wanted(entry.name)}
-    is_open = bool(found) and os.access(folder, os.X_OK)
+    is_open = unread is ignored and bool(found) and os.access(folder, os.X_OK)
     for name, entry in sorted(found.items()):
         is_there = False
         with passing_over(entry.path, unread):
