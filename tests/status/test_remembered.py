@@ -178,6 +178,41 @@ def test_what_changed_is_read_again(home: Home, change: Callable[[Home], object]
     assert is_same == (change is CHANGES[-1])
 
 
+def _in_the_way(home: Home) -> None:
+    (home.config / "sessrotate").touch()
+
+
+def _led_nowhere(home: Home) -> None:
+    (home.config / "sessrotate").symlink_to(home.config / "a disk that is not there")
+
+
+def _led_elsewhere(home: Home) -> None:
+    elsewhere = home.config.parent / "elsewhere"
+    elsewhere.mkdir()
+    (home.config / "sessrotate").mkdir()
+    (home.config / "sessrotate" / "archives").symlink_to(elsewhere)
+
+
+@pytest.mark.parametrize("change", [_in_the_way, _led_nowhere, _led_elsewhere])
+def test_what_leads_to_the_archives_is_seen_though_there_is_none(
+    home: Home, change: Callable[[Home], object]
+) -> None:
+    before = figures()
+    change(home)
+    for _ in range(2):
+        assert figures() == to_tidy() != before
+
+
+def test_a_copy_whose_owner_goes_is_looked_at_again(home: Home) -> None:
+    home.rotate()
+    copy = home.live.parent.with_name("-copied") / home.live.name
+    write(copy, home.live.read_bytes())
+    write(new_name(copy, ID), DATA)  # as if its client had trimmed it
+    looked()
+    home.live.unlink()
+    assert figures() == to_tidy()
+
+
 def test_only_what_changed_is_read_again(home: Home, read: list[str]) -> None:
     looked()
     read.clear()

@@ -67,12 +67,16 @@ def not_plain(known: Known | None = None) -> list[tuple[Place, int]]:
 
 
 def to_heal(wanted: Iterable[tuple[Place, int]]) -> list[tuple[Place, int]]:
-    """Return which of these sessions may need rows of their archives.
+    """Return which of these live files may need rows of their archives, whoever's they are.
 
     So do those that their client trimmed, of what it kept.
     """
-    found = [(where, size) for where, size in wanted if _is_to_heal(where.live)]
-    return [(where, size) for where, size in found if owner.of(where.live) is not None]
+    return [(where, size) for where, size in wanted if _is_to_heal(where.live)]
+
+
+def owned(wanted: Iterable[tuple[Place, int]]) -> list[tuple[Place, int]]:
+    """Return which of these live files are their sessions' own."""
+    return [(where, size) for where, size in wanted if owner.of(where.live) is not None]
 
 
 def _is_plain(path: Path) -> bool:

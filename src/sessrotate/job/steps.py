@@ -191,7 +191,7 @@ def _heal(job: Job) -> Iterator[Outcome]:
         due = fleet.to_heal(wanted)
         sound = [(where, size) for where, size in wanted if (where, size) not in due]
         yield from (Outcome(where, "nothing to do", size=size) for where, size in sound)
-        yield from _rotating(job, due)
+        yield from _rotating(job, fleet.owned(due))
 
     for outcome in _recalled(job, "heal", fleet.not_plain(job.known), healing):
         if outcome.result != "nothing to do" or outcome.detail:

@@ -6,13 +6,14 @@ next status time, and whoever changes a figure in it changes what is shown, and 
 
 Rule: figures are found by a digest of all that they follow from: our version, what was asked for,
 and the path, size, times, device and inode of the live file, and of all in the archive and in the
-folder that the client keeps beside it. So nothing is found of what changed, and neither names nor
-content are in the file. What more than that decides (who uses a session, a full disk, what was
-interrupted or failed) is asked each time.
+folder that the client keeps beside it, and what leads to all archives. So nothing is found of what
+changed, and neither names nor content are in the file. What more than that decides (who uses a
+session, a full disk, what was interrupted or failed) is asked each time.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from msgspec import Meta, Struct, structs
 
 from sessrotate import __version__, fs, names
+from sessrotate.archive import place
 from sessrotate.archive.place import Place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.preview import Sight, Standing, Title
@@ -100,6 +102,7 @@ class Memory:
         self._before = _read()
         self._now = _Known({}, {})
         self._looks: dict[Place, str] = {}
+        self._way = _way()
 
     def sessions(self, places: list[InProject], unread: Unread) -> Iterator[FoundSession]:
         """Yield what is known of the sessions at these places first, then what all others take.
@@ -171,7 +174,8 @@ class Memory:
         if where not in self._looks:
             self._looks[where] = _look(where)
         digest = Fingerprint()
-        digest.update(repr((__version__, asked, str(where.live), self._looks[where])).encode())
+        known = (__version__, self._way, asked, str(where.live), self._looks[where])
+        digest.update(repr(known).encode())
         return digest.digest
 
     def _is_same(self, where: Place) -> bool:
@@ -202,6 +206,21 @@ def _read() -> _Known:
         known = one_line.parse(load.read_small(path.parent, path.name, _MOST_BYTES), _Known)
         return known or _Known()
     return _Known()
+
+
+def _way() -> list[object]:
+    """Return what leads to all archives: what is there, on which device, or why it cannot be seen.
+
+    A session that was never rotated has nothing there, and its plan follows from that all the same.
+    """
+    found: list[object] = []
+    for path in (place.root().parent, place.root(), place.root() / place.ARCHIVES):
+        try:
+            is_link, status = path.is_symlink(), path.stat()
+            found.append((is_link, status.st_mode, status.st_dev, status.st_ino))
+        except OSError as error:
+            found.append((os.path.lexists(path), error.errno))
+    return found
 
 
 def _look(where: Place) -> str:
@@ -268,6 +287,8 @@ def _figures(where: Place, outcome: Outcome) -> _Figures | None:
 
 
 def _has_room(where: Place, figures: _Figures) -> bool:
+    if not figures.room:  # of most: the system need not be asked
+        return True
     free = fs.free_bytes(where.config)
     return free is None or free >= figures.room
 
