@@ -149,7 +149,7 @@ def rotated(home: Home) -> Home:
 
 def test_a_state_is_data_once_it_is_open(rotated: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     rotated.append(LATER)
-    monkeypatch.setattr("sessrotate.in_place.seal._seal", lambda *_: True)  # interrupted
+    monkeypatch.setattr("sessrotate.in_place.seal._close", lambda *_, **__: True)  # interrupted
     rotated.rotate()
     with state.opened(rotated.where) as found:
         before = {name: getattr(found, name) for name in found.__struct_fields__}

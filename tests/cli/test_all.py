@@ -231,9 +231,9 @@ def test_a_terminal_shows_every_phase_and_where_in_the_batch_it_is(
     mib = len(long) >> 20
     ended = on_terminal("rotate", "--all", "--yes", env=made.env)
     said = without_ansi(ended.out + ended.err)
-    for phase in ("Reading", "Checking", "Sealing"):
+    for phase in ("Reading", "Archiving"):
         assert f"1 of 2 · 0/{2 * len(long) >> 20} MiB · {phase}" in said
         assert f"2 of 2 · {mib}/{2 * len(long) >> 20} MiB · {phase}" in said
     command_line.write(made.live.with_name("0ddba11a-0000-4000-a000-00000000000b.jsonl"), long)
     said = without_ansi(on_terminal("tidy", "--yes", env=made.env).err)
-    assert re.search(r"1 of \d · 0/\d+ MiB · Sealing", said)
+    assert re.search(r"1 of \d · 0/\d+ MiB · Archiving", said)

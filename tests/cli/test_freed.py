@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate.archive import place
-from sessrotate.in_place import operations, sealed_copies
+from sessrotate.in_place import operations
 from sessrotate.system import user_folders
 from support import command_line, homes
 from support.command_line import ID, called, write
@@ -131,23 +131,15 @@ def told(pattern: str, text: str) -> int:
     return round(float(match[1].replace(",", "")) * UNITS[match[2]])
 
 
-def interrupt(home: Home, at: int) -> str:
-    """Rotate the largest session, and stop behind the swap, when `at` batches are sealed."""
-    session, done = f"{NAMED}000", 0
-    copy = sealed_copies.copy
+def interrupt(home: Home, at: str) -> str:
+    """Rotate the largest session, and stop there."""
+    session = f"{NAMED}000"
 
-    def copied(*given: Any) -> None:
-        nonlocal done
-        if done == at:
-            raise KeyboardInterrupt
-        done += 1
-        copy(*given)
+    def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            sealed_copies, "batches", lambda found, _room: [[each] for each in found[::-1]]
-        )
-        patch.setattr(sealed_copies, "copy", copied)
+        patch.setattr(f"sessrotate.in_place.{at}", stopped)
         with pytest.raises(KeyboardInterrupt):
             operations.rotate_session(
                 place.of_live(home.live.with_name(f"{session}.jsonl")), 1, homes.silent
@@ -155,9 +147,9 @@ def interrupt(home: Home, at: int) -> str:
     return session
 
 
-@pytest.mark.parametrize("at", [0, 3, 7])
+@pytest.mark.parametrize("at", ["seal.finish", "seal._close"])
 def test_what_an_interrupted_rotation_keeps_of_the_disk_is_told_everywhere(
-    home: Home, du: Callable[[], int], at: int
+    home: Home, du: Callable[[], int], at: str
 ) -> None:
     session = interrupt(home, at)
     before = du()
@@ -212,9 +204,9 @@ def test_what_an_undone_rotation_leaves_is_told_before(home: Home, du: Callable[
     assert dry == pytest.approx(before - du(), rel=0.2, abs=60_000)
 
 
-@pytest.mark.parametrize("at", [None, 0, 3])
+@pytest.mark.parametrize("at", [None, "seal.finish", "seal._close"])
 def test_putting_away_what_was_interrupted_does_what_its_plan_says(
-    home: Home, du: Callable[[], int], at: int | None
+    home: Home, du: Callable[[], int], at: str | None
 ) -> None:
     session = before_the_swap(home) if at is None else interrupt(home, at)
     before = du()

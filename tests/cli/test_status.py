@@ -239,7 +239,7 @@ def test_what_was_interrupted_and_has_no_room_to_be_finished_is_no_gain(
     assert f"To gain    nothing\n{said.splitlines()[2]}\n" in said
     assert "\nFailing    1 session (" in said
     assert dry.code == 74
-    assert "KiB for the next segment, compressed, and 4.0 KiB are free" in dry.err
+    assert "32.0 KiB for what is left to be done, and 4.0 KiB are free" in dry.err
 
 
 def test_a_report_says_what_the_disk_has_no_room_for(

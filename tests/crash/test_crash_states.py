@@ -14,11 +14,10 @@ import pytest
 
 from sessrotate.in_place import swap
 from sessrotate.model import Span
-from sessrotate.platforms import HERE
 from support.abilities import needs_leases
 from support.crash.judging import crashes, recovered
 from support.crash.late import late_states
-from support.crash.power import JUDGE, Judge, Recorded, demands, recorded
+from support.crash.power import JUDGE, Judge, Recorded, recorded
 from support.crash.scenes import CHANGED, ID, LATE, MEANWHILE, NAMES, OPENING, scene
 from support.crash.simulator import ROOT, Event
 from support.newcomers import exchanges
@@ -47,10 +46,6 @@ SWAP: Final = 4 if HAS_EXCHANGE else 3
 """Changes of a swap: the exchange, the old file's name in the archive goes, both folders' fsync."""
 
 
-CUTS: Final = HERE.leases
-"""Whether a replaced file is sealed by cutting it, from its end; or by copies, and goes whole."""
-
-
 # ── the runs ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -73,14 +68,6 @@ def bringing_over(
     """Return a run that brings over late lines, which are on the disk before it."""
     history = history.removesuffix(LATE)
     return replace(recorded(title, before, history, run), late="synced")
-
-
-def without_room() -> Recorded:
-    """Return a second rotation that seals one segment after the other."""
-    of = scene(SECOND)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sessrotate.in_place.sealed_copies._PLENTY", 1 << 60)
-        return recorded(f"{SECOND}, little room", of.before, of.history, of.run, "synced")
 
 
 def of_recovery(name: str) -> list[Recorded]:
@@ -120,28 +107,12 @@ def never_synced() -> Recorded:
     return replace(run, trace=trace, judged_from=swapped)
 
 
-def with_a_whole_pack() -> Recorded:
-    """Return the recovery from a power loss that undid the shortening of the pack."""
-    of = scene(FIRST)
-    run = recorded(FIRST, of.before, of.history, of.run)
-    images = [
-        image
-        for disk, _ in demands(run)
-        for image, _ in disk.states()
-        if has(image, f"{ID}.1.jsonl.zst", "pack") and not has(image, f"{ID}.1.jsonl.zst.partial")
-    ]
-    whole = max(images, key=lambda image: len(image.contents[dict(image.names)[f"{ARCHIVE}/pack"]]))
-    return recorded("recovery with a whole pack", whole, of.history, recovered)
-
-
 @cache
 def runs() -> tuple[Recorded, ...]:
     return (
         *(run for name in NAMES for run in of_scene(name)),
-        without_room(),
         *(run for name in NAMES for run in of_recovery(name)),
         never_synced(),
-        with_a_whole_pack(),
     )
 
 
@@ -171,18 +142,6 @@ EITHER: Final = (
     "has again goes with its pack"
 )
 
-SEALED: Final = "What a pack has again is in the live file, or in segments, by then."
-
-SEALINGS: Final = (
-    "",  # a recovery begins with it
-    *(
-        ["fsync pack"]
-        if CUTS
-        else (f"rename ID.{n}.jsonl.zst.partial to ID.{n}.jsonl.zst" for n in (1, 2, 3))
-    ),
-)
-"""What a sealing changes without a later change that depends on it alone."""
-
 README: Final = (
     ("fsync README.partial", "write README.partial"),
     ("fsync sessrotate", "fsync README.partial"),
@@ -195,12 +154,9 @@ REDUNDANT: Final[dict[tuple[str, str], str]] = {
     ("fsync ID", "fsync record.json.partial"): AGAIN,
     ("fsync p", SWAPPED): EITHER,
     ("fsync ID", "fsync p"): EITHER,
-    **dict.fromkeys((("fsync ID", change) for change in SEALINGS), AGAIN),
-    **({("fsync pack", "truncate pack"): SEALED} if CUTS else {}),
-    **({} if CUTS else {("fsync ID", "rename ID.jsonl.zst.partial to ID.jsonl.zst"): AGAIN}),
+    ("fsync ID", "create live.partial"): AGAIN,
     ("fsync ID", "fsync manifest.json.partial"): AGAIN,
     ("fsync ID", "rename manifest.json.partial to manifest.json"): AGAIN,
-    **({} if CUTS else {("fsync ID", "fsync ID"): AGAIN}),
     ("fsync ID", "unlink record.json"): HARMLESS,
     ("fsync archives", "rmdir ID"): HARMLESS,
     ("fsync ID", "unlink live.partial"): "A second name of the old file is known by its inode.",
@@ -209,20 +165,13 @@ REDUNDANT: Final[dict[tuple[str, str], str]] = {
 }
 """The fsyncs that may be left out, each by itself, by what was changed before it."""
 
-SEALED_TOGETHER: Final = (
-    *(("fsync ID", change) for change in SEALINGS if change.startswith("rename")),
-    ("fsync ID", "fsync manifest.json.partial"),
-    ("fsync ID", "rename manifest.json.partial to manifest.json"),
-    ("fsync ID", "fsync ID"),
-)
-
 TOGETHER: Final = (
     (
         ("fsync p", SWAPPED),
         ("fsync ID", "fsync p"),
-        *([] if CUTS else [("fsync ID", "fsync ID")]),
+        ("fsync ID", "fsync manifest.json.partial"),
+        ("fsync ID", "rename manifest.json.partial to manifest.json"),
     ),
-    *([] if CUTS else [SEALED_TOGETHER]),
 )
 """Fsyncs that do each other's work: without all of them something is lost."""
 
@@ -315,34 +264,30 @@ def test_a_fsync_after_the_change_that_it_is_there_for_is_noticed() -> None:
 AT_ONCE: Final = {
     ("fsync record.json.partial", "write record.json.partial"),
     ("fsync ID", "rename record.json.partial to record.json"),
-    ("fsync ID.3.jsonl.zst.partial", "write ID.2.jsonl.zst.partial"),
-    *([("fsync ID", "rename ID.jsonl.zst.partial to ID.jsonl.zst")] if CUTS else []),
-    *([("fsync ID", "rename ID.2.jsonl.zst.partial to ID.2.jsonl.zst")] if CUTS else []),
-    ("fsync ID.1.jsonl.zst.partial", "write ID.jsonl.zst.partial"),
+    # The segments have their names before the swap.
+    ("fsync ID", "rename ID.1.jsonl.zst.partial to ID.1.jsonl.zst"),
+    ("fsync ID", "rename ID.3.jsonl.zst.partial to ID.3.jsonl.zst"),
     ("fsync ID", "unlink pack"),
-    # Late lines are in the live file for good before the pack loses them.
+    # Late lines are in the live file for good before the pack goes.
     ("fsync ID.jsonl", "write ID.jsonl"),
 }
 
 
-@needs_leases  # without them, no replaced file is cut
-def test_a_pack_is_not_shortened_before_the_segment_has_its_name() -> None:
-    run = recording(SECOND)
-    name, short = positions(run, "rename ID.2.jsonl.zst.partial to ID.2.jsonl.zst", "fsync pack")
-    cut = max(at for at, event in enumerate(run.trace.events) if event.kind == "cut")
-    assert short < name < cut
-    assert JUDGE.first_fault(moved(run, range(cut, cut + 2), name + 1)) is not None
-    assert JUDGE.first_fault(moved(run, range(cut, cut + 2), name)) is not None
+def test_a_swap_does_not_come_before_the_segments_have_their_names() -> None:
+    for name, number in ((FIRST, 1), (SECOND, 3)):
+        run, file = recording(name), f"ID.{number}.jsonl.zst"
+        named, swapped = positions(run, f"rename {file}.partial to {file}", EXCHANGE)
+        assert JUDGE.first_fault(moved(run, range(swapped, swapped + SWAP), named)) is not None
 
 
-@needs_leases  # without them, no replaced file is cut
-def test_a_pack_does_not_lose_its_tail_before_late_lines_are_in_the_live_file() -> None:
+@needs_leases  # without them it waits
+def test_a_pack_does_not_go_before_late_lines_are_in_the_live_file() -> None:
     run = recording(BROUGHT)
-    written, cut = positions(run, "write ID.jsonl", "truncate pack")
-    assert written < cut
+    written, gone = positions(run, "write ID.jsonl", "unlink pack")
+    assert written < gone
     assert shown(run.trace.events[written + 1].text) == "fsync ID.jsonl"
-    assert JUDGE.first_fault(moved(run, range(cut, cut + 2), written)) is not None
-    assert JUDGE.first_fault(moved(run, range(cut, cut + 2), written + 1)) is not None
+    assert JUDGE.first_fault(moved(run, range(gone, gone + 2), written)) is not None
+    assert JUDGE.first_fault(moved(run, range(gone, gone + 2), written + 1)) is not None
 
 
 def test_late_lines_are_not_brought_over_before_the_intent_says_which() -> None:
@@ -369,18 +314,6 @@ def test_a_manifest_does_not_come_before_the_swap() -> None:
             EXCHANGE,
         )
         assert JUDGE.first_fault(moved(run, range(begun, done + 2), swapped)) is not None
-
-
-def test_a_manifest_may_come_before_the_sealing_since_the_intent_is_what_counts() -> None:
-    """Not a mutant to be caught: until the intent goes, nobody looks at the manifest."""
-    run = recording(SECOND)
-    begun, done, swapped = positions(
-        run,
-        "create manifest.json.partial",
-        "rename manifest.json.partial to manifest.json",
-        EXCHANGE,
-    )
-    assert JUDGE.first_fault(moved(run, range(begun, done + 2), swapped + SWAP)) is None
 
 
 def test_a_restoration_takes_nothing_from_the_archive() -> None:
@@ -414,6 +347,8 @@ def test_without_a_second_name_the_old_file_is_lost(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(swap, "begin", begin)
     run = recorded("no second name", of.before, of.history, of.run, "synced")
     monkeypatch.undo()
+    swapped = next(event for event in run.trace.events if shown(event.text) == EXCHANGE)
+    run = replace(run, judged_from=swapped)
     fault = Judge().first_fault(run)
     assert fault is not None
     assert f", after {EXCHANGE}" in shown(fault)

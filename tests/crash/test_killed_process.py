@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FIRST, SECOND, RESTORE, _, LATE, _, GONE = NAMES
 
-ALWAYS: Final = ("rename", "linkat", "unlink", "ftruncate", "mkdir")
+ALWAYS: Final = ("rename", "linkat", "unlink", "mkdir")
 """Calls of which each is tried."""
 
 SAMPLED: Final = ("write", "fsync")
@@ -88,8 +88,8 @@ def tried(count: int, call: str) -> range:
     return range(1, count + 1, 1 if call in ALWAYS else STEP)
 
 
-NOT_CALLED: Final = {(RESTORE, "ftruncate"), (LATE, "linkat")}
-"""A restoration cuts no file, and where a swap was done already there is no second name to give."""
+NOT_CALLED: Final = {(LATE, "linkat")}
+"""Where a swap was done already there is no second name to give."""
 
 RUNS: Final = [
     (name, call)

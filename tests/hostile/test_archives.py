@@ -70,7 +70,7 @@ def unfinished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 STOPPED: Final = {
     "noted": "sessrotate.fs.append",
-    "brought over": "sessrotate.in_place.seal._drop_tail",
+    "brought over": "sessrotate.in_place.seal._close",
 }
 """How far an unfinished run came that brings late lines over."""
 
@@ -87,7 +87,7 @@ def made_late(folder: Path, patch: pytest.MonkeyPatch, moment: str) -> Home:
         file.write(LATE)
     home.append(SINCE)
     with patch.context() as inner:
-        inner.setattr(STOPPED[moment], lambda *_: homes.Crash(1).met())
+        inner.setattr(STOPPED[moment], lambda *_, **__: homes.Crash(1).met())
         with pytest.raises(homes.Killed):
             home.rotate()
     assert home.intent()["swap"]["batch"] is not None

@@ -169,7 +169,7 @@ def test_before_the_swap_the_live_file_keeps_no_second_name(home: Home) -> None:
     assert home.live.stat().st_nlink == 1
 
 
-@pytest.mark.parametrize("state", [edited, no_intent, strange_pack])
+@pytest.mark.parametrize("state", [no_intent, strange_pack])
 def test_the_commands_and_doctor_name_the_way_out(
     home: Home, state: Callable[[Home], None]
 ) -> None:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from sessrotate.archive import found_files, state
+from sessrotate.archive import found_files
 from sessrotate.archive.found_files import FoundFiles
-from sessrotate.in_place import seal, swap
-from sessrotate.in_place.seal import NotQuietError
+from sessrotate.in_place import seal, swap, waiting
 from support import command_line, homes
 from support.command_line import ID, assert_one_sentence, boundary, called, row
 from support.homes import Crash, Home, Killed
@@ -152,7 +151,7 @@ def test_rotators_may_be_killed_before_they_bring_lines_over_one_after_the_other
 def test_rotators_may_be_killed_behind_that_one_after_the_other(home: Home, back: bool) -> None:
     whole, last = unfinished(home, back=back), NEXT
     for number in range(5, 9):
-        killed(home.rotate, at="sessrotate.in_place.seal._drop_tail")
+        killed(home.rotate, at="sessrotate.in_place.seal._close")
         whole += last
         assert home.stitched() == whole
         in_flight(home, row(number * 10))
@@ -194,7 +193,7 @@ def test_equal_lines_are_as_many_as_were_written(home: Home) -> None:
     in_flight(home, MODE + MODE)
     whole = DATA + MORE + NEXT + MODE + MODE + MODE
     assert home.stitched() == whole
-    killed(home.rotate, at="sessrotate.in_place.seal._drop_tail")
+    killed(home.rotate, at="sessrotate.in_place.seal._close")
     home.append(MODE)
     in_flight(home, row(7) + MODE)
     whole += MODE + row(7) + MODE
@@ -208,7 +207,7 @@ def test_late_lines_that_begin_as_much_else_does_are_there_once(home: Home) -> N
     killed(home.rotate, at=AFTER_THE_RENAME)
     home.append(row(3))
     in_flight(home, MODE * 200 + IN_FLIGHT)
-    killed(home.rotate, at="sessrotate.in_place.seal._drop_tail")
+    killed(home.rotate, at="sessrotate.in_place.seal._close")
     home.rotate()
     whole = DATA + MORE + MODE * 2000 + row(3) + MODE * 200 + IN_FLIGHT + row(3)
     assert home.stitched() == whole
@@ -225,7 +224,7 @@ def test_whoever_reads_while_late_lines_come_over_looks_again(
         looks.append(args)
         if len(looks) == 1:
             monkeypatch.setattr(found_files, "look", real)
-            killed(home.rotate, at="sessrotate.in_place.seal._seal")
+            killed(home.rotate, at="sessrotate.in_place.seal._close")
             monkeypatch.setattr(found_files, "look", look)
         return real(*args)  # type: ignore[arg-type]  # whatever it is given
 
@@ -289,7 +288,7 @@ def test_where_the_live_file_is_gone_the_replaced_one_comes_back_with_its_late_l
     assert home.live.read_bytes() == home.stitched() == DATA + MORE + IN_FLIGHT
 
 
-@pytest.mark.parametrize("at", [APPENDING, "sessrotate.in_place.seal._drop_tail"])
+@pytest.mark.parametrize("at", [APPENDING, "sessrotate.in_place.seal._close"])
 def test_a_backup_made_two_files_of_the_names_of_one(home: Home, at: str) -> None:
     whole = unfinished(home)
     killed(home.rotate, at=at)
@@ -297,7 +296,7 @@ def test_a_backup_made_two_files_of_the_names_of_one(home: Home, at: str) -> Non
         data = path.read_bytes()
         path.unlink()
         path.write_bytes(data)
-    whole += NEXT if at == "sessrotate.in_place.seal._drop_tail" else b""
+    whole += NEXT if at == "sessrotate.in_place.seal._close" else b""
     assert home.stitched() == whole
     home.rotate()
     assert home.stitched() == whole + (NEXT if at == APPENDING else b"")
@@ -317,21 +316,6 @@ def test_late_lines_are_there_where_a_client_took_back_what_led_up_to_them(home:
     assert home.stitched() == whole + row(5)
 
 
-@pytest.mark.parametrize("lines", [IN_FLIGHT, NEXT + IN_FLIGHT, IN_FLIGHT + NEXT, row(3) + NEXT])
-def test_a_late_line_that_a_client_takes_back_when_it_is_in_does_not_come_again(
-    home: Home, lines: bytes
-) -> None:
-    whole = unfinished(home)
-    killed(home.rotate, at="sessrotate.in_place.seal._close")
-    data = home.live.read_bytes()
-    assert lines in data
-    home.live.write_bytes(data.replace(lines, b"") + row(50))
-    whole = (whole + NEXT).replace(lines, b"") + row(50)
-    assert home.stitched() == whole
-    home.rotate()
-    assert home.stitched() == whole
-
-
 # ── without leases ───────────────────────────────────────────────────────────────────────────
 
 
@@ -344,16 +328,15 @@ def test_without_leases_late_lines_come_over_at_once(
         home.rotate()
     home.append(NEXT)
     in_flight(home, IN_FLIGHT + row(4)[:9])
-    with pytest.raises(NotQuietError):
-        home.rotate()
+    home.rotate()
     assert home.live.read_bytes().endswith(MORE + NEXT + IN_FLIGHT + NEXT)
-    in_flight(home, row(4)[9:])
+    (waits,) = waiting.packs(home.where)
+    with waits.path.open("ab") as file:
+        file.write(row(4)[9:])
     whole = DATA + MORE + NEXT + IN_FLIGHT + NEXT + row(4)
-    assert home.stitched() == whole
-    for _ in range(2):
-        home.age()
-        with contextlib.suppress(NotQuietError):
-            home.rotate()
-        assert home.stitched() == whole + NEXT
-    with state.opened(home.where) as found:
-        assert found.intent is None
+    home.rotate()
+    assert home.stitched() == whole + NEXT
+    home.age(90 * 3600)
+    home.rotate()
+    assert home.stitched() == whole + NEXT
+    assert not any(waiting.packs(home.where))

@@ -145,9 +145,7 @@ class SessionInPlace(RuleBasedStateMachine):
         pack, live = self.home.pack, self.home.live
         if not pack.exists() or pack.samefile(live) or self.home.record()["intent"] is None:
             return None
-        begun, status = self.home.intent(), pack.stat()
-        is_dropped = begun["operation"] == "rotate" and status.st_size <= begun["swap"]["cut"]
-        return None if is_dropped else status.st_ino
+        return pack.stat().st_ino
 
     # ── what is done to it ───────────────────────────────────────────────────────────────────
 

@@ -207,19 +207,6 @@ def test_a_reader_that_a_rotation_overtakes_reads_all(
     assert home.stitched() == DATA
 
 
-def test_a_reader_whose_file_is_cut_notices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = homes.home(tmp_path, monkeypatch, DATA)
-    with state.opened(home.where) as found:
-        pieces = sets.holder(found).stream()
-        with monkeypatch.context() as patch:
-            patch.setattr(seal, "_may_shorten", lambda *_: True)  # as where nobody can tell
-            home.rotate()
-        with pytest.raises(InUseError):
-            b"".join(bytes(piece) for piece in pieces)
-
-
 def test_sessions_without_a_name_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = homes.home(tmp_path, monkeypatch, DATA)
     for name in (".jsonl", "..jsonl", "...jsonl"):

@@ -340,7 +340,7 @@ def test_a_session_goes_on_that_is_rotated_during_its_turns(
     lives.check(path)
 
 
-PHASES: Final = ("Checking", "Sealing", "Checking", "Reading")
+PHASES: Final = ("Archiving", "Reading", "Archiving", "Reading")
 """In which part of a rotation the second compaction comes, the third, and so on."""
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import platforms
-from sessrotate.in_place import seal, waiting
+from sessrotate.in_place import waiting
 from sessrotate.system import lease
 
 if TYPE_CHECKING:
@@ -25,20 +25,17 @@ _is_over: Final = waiting.is_over
 def become_portable(patch: pytest.MonkeyPatch) -> None:
     """Take all abilities away at once.
 
-    Nobody waits for a minute, or a day: what was replaced is sealed at once, by copies. Waiting,
-    and the clock that it goes by, have tests of their own (`in_place/test_waiting.py`,
-    `crash/test_waiting_kills.py`).
+    Nobody waits for a day: what was replaced goes with the next run. Waiting, and the clock that it
+    goes by, have tests of their own (`in_place/test_waiting.py`, `crash/test_waiting_kills.py`).
     """
     patch.setattr(platforms, "HERE", platforms.PORTABLE)
     patch.setattr(lease, "SETTLE", 0)
-    patch.setattr(seal, "_QUIET", 0)
     patch.setattr(waiting, "is_over", lambda *_, **__: True)
 
 
-def have_quiet(patch: pytest.MonkeyPatch, minute: float, day: float) -> None:
-    """Have the quiet minute and day, of which nothing is left out, last for so many seconds."""
+def have_quiet(patch: pytest.MonkeyPatch, day: float) -> None:
+    """Have the quiet day, of which nothing is left out, last for so many seconds."""
     patch.setattr(lease, "SETTLE", _SETTLE)
-    patch.setattr(seal, "_QUIET", minute)
     patch.setattr(waiting, "is_over", partial(_is_over, quiet=day))
 
 

@@ -1,4 +1,4 @@
-"""Leases where there are some; where there are none, all is done later, and nothing is lost."""
+"""Leases where there are some; where there are none, what was replaced waits."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from sessrotate import fs
-from sessrotate.in_place.seal import NotQuietError
+from sessrotate.in_place import waiting
 from sessrotate.system import lease
 from support import command_line, homes
 from support.abilities import needs_leases
-from support.command_line import boundary, row
+from support.command_line import row
 from support.homes import Home, without_leases
 from support.portable import lack
 
@@ -103,78 +103,45 @@ def test_who_has_waited_long_enough_is_told_that_it_is_busy() -> None:
 
 
 @pytest.fixture
-def pending(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """A session that was rotated, and whose old file somebody may still have open."""
+def waits(home: Home, monkeypatch: pytest.MonkeyPatch) -> tuple[Home, Path]:
+    """A session that was rotated, and its old file, which somebody may still have open."""
     without_leases(monkeypatch)
     done = home.rotate()
     assert done.pending is not None
-    assert "A run a minute or more from now does the rest" in done.pending
-    assert home.is_busy()
-    return home
+    assert "cannot tell whether a process still writes" in done.pending
+    (pack,) = waiting.packs(home.where)
+    return home, pack.path
 
 
-def test_it_is_rotated_and_not_sealed_in_the_same_run(pending: Home) -> None:
-    assert len(pending.live.read_bytes()) < len(DATA)
-    assert pending.pack.read_bytes() == DATA
-    assert pending.stitched() == DATA
-    assert not pending.problems()
+def test_its_history_is_archived_at_once_and_the_old_file_waits(waits: tuple[Home, Path]) -> None:
+    home, pack = waits
+    assert len(home.live.read_bytes()) < len(DATA)
+    assert pack.read_bytes() == DATA
+    assert home.stitched() == DATA
+    assert not home.problems()
+    assert not home.is_busy()
 
 
-@pytest.mark.parametrize("again", ["rotate", "restore"])
-def test_nothing_else_is_done_to_it_before_it_is_quiet(pending: Home, again: str) -> None:
-    pending.append(boundary(80) + row(81))
-    before = homes.snapshot(pending.config)
-    with pytest.raises(NotQuietError):
-        _ = pending.rotate() if again == "rotate" else pending.restore()
-    assert homes.snapshot(pending.config) == before
-
-
-def test_a_later_run_seals_it(pending: Home) -> None:
-    pending.age()
-    done = pending.rotate()
-    assert done.recovered.deed == "finish"
-    assert not pending.is_busy()
-    assert pending.stitched() == DATA
-
-
-@pytest.mark.parametrize("file", ["pack", "record.json"])
-def test_it_is_not_quiet_before_a_minute_has_passed_for_both(pending: Home, file: str) -> None:
-    pending.age()
-    os.utime(pending.archive / file)
-    with pytest.raises(NotQuietError):
-        pending.rotate()
-    assert pending.pack.read_bytes() == DATA
-
-
-def brought_over(pending: Home) -> None:
-    """Let late lines come to the live file, which takes a run, and another once all is quiet."""
-    pending.age()
-    with pytest.raises(NotQuietError):
-        pending.rotate()
-    assert pending.pack.exists()
-    pending.age()
-    pending.rotate()
-    assert not pending.pack.exists()
-
-
-def test_what_a_client_still_writes_to_the_old_file_arrives(pending: Home) -> None:
-    with pending.pack.open("ab") as held:
+def test_what_a_client_still_writes_to_the_old_file_arrives(waits: tuple[Home, Path]) -> None:
+    home, pack = waits
+    with pack.open("ab") as held:
         held.write(row(70))
         held.flush()
-        assert pending.stitched() == DATA + row(70)
-        pending.append(row(71))
-        assert pending.stitched() == DATA + row(71) + row(70)
+        home.append(row(71))
+        home.rotate()
+        assert home.stitched() == DATA + row(71) + row(70) + row(71)
         held.write(row(72))
-    brought_over(pending)
+    home.rotate()
     # The last row of the conversation is said again: a client goes on from that.
-    assert pending.live.read_bytes().endswith(row(71) + row(70) + row(72) + row(71))
-    assert pending.stitched() == DATA + row(71) + row(70) + row(72) + row(71)
+    assert home.live.read_bytes().endswith(row(71) + row(70) + row(71) + row(72) + row(71))
 
 
-def test_a_late_line_that_comes_while_others_are_brought_over_is_not_lost(pending: Home) -> None:
-    with pending.pack.open("ab") as held:
+def test_a_late_line_that_comes_while_others_are_brought_over_is_not_lost(
+    waits: tuple[Home, Path],
+) -> None:
+    home, pack = waits
+    with pack.open("ab") as held:
         held.write(row(70))
-    pending.age()
     appended: list[bytes] = []
     real = fs.append
 
@@ -182,19 +149,14 @@ def test_a_late_line_that_comes_while_others_are_brought_over_is_not_lost(pendin
         real(path, data)
         appended.append(data)
         if len(appended) == 1:
-            with pending.pack.open("ab") as held:
+            with pack.open("ab") as held:
                 held.write(row(71))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fs, "append", append)
-        with pytest.raises(NotQuietError):
-            pending.rotate()
+        home.rotate()
     assert appended == [row(70), row(71)]
-    assert pending.stitched() == DATA + row(70) + row(71)
-    pending.age()
-    pending.rotate()
-    assert pending.live.read_bytes().endswith(row(70) + row(71))
-    assert pending.stitched() == DATA + row(70) + row(71)
+    assert home.stitched() == DATA + row(70) + row(71)
 
 
 def test_a_restoration_too_keeps_what_it_replaced(
@@ -204,16 +166,15 @@ def test_a_restoration_too_keeps_what_it_replaced(
     without_leases(monkeypatch)
     done = home.restore()
     assert done is not None
-    assert "does the rest" in (done.pending or "")
+    assert "cannot tell whether a process still writes" in (done.pending or "")
     assert home.live.read_bytes() == DATA
-    with home.pack.open("ab") as held:
+    (pack,) = waiting.packs(home.where)
+    with pack.path.open("ab") as held:
         held.write(row(70))
-    assert home.stitched() == DATA + row(70)
-    home.age()
-    with pytest.raises(NotQuietError):
-        home.restore()
+    home.restore()
     assert home.live.read_bytes() == DATA + row(70)
     home.age(2 * 86_400)
     home.restore()
     assert home.live.read_bytes() == DATA + row(70)
+    assert not any(waiting.packs(home.where))
     assert home.is_whole

@@ -17,15 +17,12 @@ from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.archive import archived_file, continued, place
-from sessrotate.archive.late_lines import ends_in_a_row, is_at, left
+from sessrotate.archive.late_lines import ends_in_a_row, left
 from sessrotate.archive.place import Place, that_wait
-from sessrotate.archive.record import Mark
 from sessrotate.clients.claude import trim
 from sessrotate.clients.common import listed as listed_in
 from sessrotate.errors import SessrotateError, printable
-from sessrotate.model import Span
-from sessrotate.segments import live_header, load
-from sessrotate.segments.live_header import LiveHeader
+from sessrotate.segments import load
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system.source import Source
 from sessrotate.units import amount, some
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
 
 Kind = Literal[
     "no archive",
-    "half done",
     "earlier form",
     "put aside",
     "no manifest",
@@ -73,11 +69,6 @@ MISFITS: Final[dict[Kind, Misfit]] = {
         "it were in {archive}, which is gone.",
         "Put that folder back, from the trash, a backup, or where the session was rotated.",
     ),
-    "half done": Misfit(
-        "{name} is only the live tail of {id}, {size}. What it had before is in {pack}, "
-        "from a rotation that was interrupted; nothing tells how far that came.",
-        "Keep that file. {back}",
-    ),
     "earlier form": Misfit(
         "{name} is only the live tail of {id}, {size}: the archive with the {start} of "
         "history before it, {earlier}, has the form of an earlier sessrotate.",
@@ -89,11 +80,11 @@ MISFITS: Final[dict[Kind, Misfit]] = {
         "Put it back with `mv {aside} {folder}`.",
     ),
     "no manifest": Misfit(
-        f"The {names.MANIFEST} of {{archive}} is {{lost}}.",
+        f"The {names.MANIFEST} of {{archive}} {{lost}}.",
         "`sessrotate rotate {id}` makes it again from the segments.",
     ),
     "gaps": Misfit(
-        f"The {names.MANIFEST} of {{archive}} is {{lost}}, and so is {{missing}}.",
+        f"The {names.MANIFEST} of {{archive}} {{lost}}, and so is {{missing}}.",
         f"Put that back from a backup, then `sessrotate rotate {{id}}` makes the {names.MANIFEST} "
         "again. `sessrotate stitch --allow-gaps {id} -o FILE` writes what is there.",
     ),
@@ -167,29 +158,23 @@ def problem(
     kind = _kind(found, found.live, listed, reason)
     if kind == "changed" and is_cut:
         kind = None if begun is None or begun.moves_nothing else "cut"
-    if kind in {"no archive", "gaps", "newer"} and names.PACK in found.listing:
-        kind = "half done"
     if kind is None:
         return _left(found, listed)
     row = MISFITS[kind]
-    text = f"{row.what} {row.help}" + (
-        "" if kind in {"no manifest", "half done", "cut"} else f" {_LAST}"
-    )
+    text = f"{row.what} {row.help}" + ("" if kind in {"no manifest", "cut"} else f" {_LAST}")
     return text.format(
         name=name,
         size=amount(found.live.size()),
         start=amount(header.start if header is not None else 0),
         archive=printable(str(found.place.archive)),
-        pack=printable(str(found.place.pack)),
         folder=_quoted(found.place.archive),
         aside=_quoted(*_aside(found.place)[-1:]),
         earlier=_quoted(*_earlier(found.place)[-1:]),
         end=amount(listed.source_bytes if listed is not None else 0),
         id=printable(found.place.session),
-        lost="damaged" if names.MANIFEST in found.listing else "gone",
+        lost=_lost(found),
         reason=reason,
         missing=_named(missing(found)),
-        back=_back(found) if kind == "half done" else "",
     )
 
 
@@ -229,30 +214,6 @@ def _gone(where: Place) -> str:
     )
 
 
-def _back(found: FoundFiles) -> str:
-    """Say how the pack and what came since are put together, where no record tells."""
-    live, pack, header = found.live, found.pack, found.header
-    listed = () if found.manifest is None else found.manifest.segments
-    there = len(names.segments_among(found.listing, found.place.session))
-    is_sealed = there > sum(entry.pruned is None for entry in listed)
-    if live is not None and pack is not None and header is not None and not is_sealed:
-        old = live_header.parse(continued.first_line(pack), found.place.session)
-        old_start, other = continued.body_of(old)
-        start = header.start - old_start + other
-        # What of the pack comes behind that is the tail that the live file begins with.
-        rest = Span(max(0, start), max(0, start, pack.size()))
-        if 0 < start <= pack.size() and is_at(
-            live, found.prefix, Mark.of_pieces(pack.pieces(rest))
-        ):
-            of, into = _quoted(found.place.pack), _quoted(found.place.live)
-            return (
-                "When no client runs it, put the two together: "
-                f"`(umask 077; head -c {start} {of} > {of}.new && tail -c +{found.prefix + 1} "
-                f"{into} >> {of}.new && mv {of}.new {into} && rm {of})`."
-            )
-    return "That, the folder it is in, and the live file have all of it between them."
-
-
 def _headless_archive(found: FoundFiles) -> str | None:
     """Return what to say of segments that neither a manifest nor a live file speaks of."""
     is_told = found.manifest is not None or found.intent is not None
@@ -274,18 +235,25 @@ def _quoted(*paths: Path) -> str:
 def missing(found: FoundFiles) -> list[int]:
     """Return which segments the live file goes on from that are neither archived nor in the trash.
 
-    Empty where a manifest says what there should be.
+    Of those that a manifest lists, it is that which says where they should be.
     """
-    if found.header is None or found.manifest is not None:
+    if found.header is None:
         return []
+    known = 0 if found.manifest is None else len(found.manifest.segments)
     trash = (path.name for path in listed_in(found.place.archive / names.TRASH))
     there, session = {*found.listing, *trash}, found.place.session
     # A header may say any number: of more than are there by far, the first ones tell enough.
     return [
         index
-        for index in range(min(found.header.index, len(there) + _ENOUGH))
+        for index in range(known, min(found.header.index, known + len(there) + _ENOUGH))
         if names.sealed_file(session, index) not in there
     ]
+
+
+def _lost(found: FoundFiles) -> str:
+    if found.manifest is not None:
+        return "does not list its newest segments"
+    return "is damaged" if names.MANIFEST in found.listing else "is gone"
 
 
 def _named(numbers: list[int]) -> str:
@@ -306,7 +274,10 @@ def _kind(
         return "whole" if is_alike else "headless"
     if continued.ends_at(listed, header):
         return None if reason is None else "changed"
-    return _other_archive(listed, header)
+    if header.start > listed.source_bytes:
+        return "newer" if missing(found) else "no manifest"
+    parents = {entry.digest for entry in listed.segments[:-1]}
+    return "older" if header.parent_digest in parents else "other"
 
 
 def _without_manifest(found: FoundFiles) -> Kind:
@@ -331,10 +302,3 @@ def _aside(where: Place) -> list[Path]:
     key = names.key(where.session)
     ours = [each for each in place.aside() if each.stem == key and each.is_dir()]
     return sorted(ours, key=lambda each: (len(each.name), each.name))
-
-
-def _other_archive(listed: Manifest, header: LiveHeader) -> Kind:
-    if header.start > listed.source_bytes:
-        return "newer"
-    parents = {entry.digest for entry in listed.segments[:-1]}
-    return "older" if header.parent_digest in parents else "other"

@@ -86,10 +86,12 @@ def with_way_out(place: Place, error: DamagedError) -> DamagedError:
 
 def problem_of_late(found: FoundFiles, late: Span, *, is_pack_known: bool) -> str | None:
     """Return why late lines cannot be had, None if they can or there are none."""
-    if not late.size or found.pack is None:
+    if found.pack is None:
         return None
     if not is_pack_known:
         return f"{printable(str(found.place.pack))} is not the file that was replaced."
+    if not late.size:
+        return None
     return other_name(found.place) if has_other_name(found.place, found.pack) else None
 
 
@@ -309,27 +311,8 @@ def _is(source: Source | None, status: os.stat_result) -> bool:
     return here is not None and (here.device, here.inode) == (status.st_dev, status.st_ino)
 
 
-def sign(found: FoundFiles, sealed: frozenset[int]) -> Sign:
+def sign(found: FoundFiles, begun: Intent) -> Sign:
     """Return what else tells."""
-    # Only after the swap anything is sealed, or the tail dropped from the pack.
-    if sealed or (found.pack is not None and is_dropped(found)):
+    if begun.moved and found.manifest == begun.manifest:  # it lists them only after the swap
         return "done"
     return "none" if found.pack is not None else "no pack"
-
-
-def sealed(found: FoundFiles) -> frozenset[int]:
-    """Return the numbers of the intent's new segments whose files are there."""
-    begun = found.intent
-    if begun is None or begun.operation == "restore":
-        return frozenset()
-    new = [entry.segment.index for entry in begun.manifest.segments[begun.first :]]
-    session = found.place.session
-    return frozenset(index for index in new if names.sealed_file(session, index) in found.listing)
-
-
-def is_dropped(found: FoundFiles) -> bool:
-    """Tell whether nothing is in the pack that could come late."""
-    begun = found.intent
-    if begun is None or found.pack is None:
-        return True
-    return begun.operation == "rotate" and found.pack.size() <= begun.swap.cut

@@ -6,7 +6,6 @@ it, so a byte that is found here is found by all of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
@@ -14,7 +13,6 @@ from msgspec import Struct
 from sessrotate.model import Span
 
 if TYPE_CHECKING:
-    from sessrotate.archive.record import Intent
     from sessrotate.segments.manifest import Manifest
 
 Where = Literal["sealed", "pruned", "pack", "live"]
@@ -34,30 +32,22 @@ class HistorySpan(Struct, frozen=True):
 def spans(
     *,
     listed: Manifest | None,
-    intent: Intent | None,
-    was_swapped: bool,
-    sealed: Collection[int],
     live: Span,
     late: Span,
     is_first: bool,
 ) -> tuple[HistorySpan, ...]:
     """Return the history in order.
 
-    `listed` is what the live file goes on from, and `was_swapped` says whether that is the new
-    one of the intent. `sealed` are the numbers of the segments whose files are there, `live` is
-    the body of the live file, in its own offsets. `late` is what of the pack came late to a
-    replaced file and the live file has yet to get: it goes to the live file's end, or comes
-    `is_first`.
+    `listed` is what the live file goes on from, `live` the body of the live file, in its own
+    offsets. `late` is what of the pack came late to a replaced file and the live file has yet to
+    get: it goes to the live file's end, or comes `is_first`.
     """
     found: list[HistorySpan] = []
-    is_rotation = intent is not None and was_swapped and intent.operation == "rotate"
     for entry in listed.segments if listed is not None else ():
         index, span = entry.segment.index, entry.segment.span
         if entry.pruned is not None:
             found.append(HistorySpan("pruned", index, Span(0, 0)))
-        elif intent is None or not is_rotation or index < intent.first or index in sealed:
-            found.append(HistorySpan("sealed", index, Span(0, span.size)))
         else:
-            found.append(HistorySpan("pack", index, intent.in_pack(span)))
+            found.append(HistorySpan("sealed", index, Span(0, span.size)))
     rest = [HistorySpan("live", None, live), HistorySpan("pack", None, late)]
     return (*found, *(part for part in (rest[::-1] if is_first else rest) if part.span.size))

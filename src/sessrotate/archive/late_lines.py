@@ -35,7 +35,7 @@ def residue(swap: Swap, pack: Source, live: Source) -> Span:
     """
     size = pack.size()
     if size <= swap.cut:
-        return Span(size, size)  # dropped, after all of it was copied
+        return Span(size, size)
     start, other = _agreed(swap, pack, live)
     return Span(min(size, start + _common_lines(pack, start, live, other)), size)
 

@@ -20,7 +20,7 @@ from msgspec.structs import asdict
 
 from sessrotate import names, units
 from sessrotate.errors import DamagedError, SessrotateError
-from sessrotate.model import CODECS, Count, Digest, Span
+from sessrotate.model import CODECS, Count, Digest, SealedSegment, Span
 from sessrotate.segments import load, manifest, one_line
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system.digest import Fingerprint
@@ -104,10 +104,10 @@ NO_SWAP: Final = Swap(Mark.of(b""), Mark.of(b""), 0, 0, Mark.of(b""))
 class Intent(Struct, frozen=True):
     """One rotation or restoration.
 
-    A rotation seals the segments of `manifest` from number `first` on, which are in the pack
-    until then, or none if it only brings rows back, or what its client trimmed; `manifest` is what
-    the archive's will be, and has no segments where there is to be none. A restoration takes
-    nothing from the archive of `manifest`.
+    A rotation brings the segments of `manifest` from number `first` on to the archive, or none if
+    it only brings rows back, or what its client trimmed; `manifest` is what the archive's will be,
+    and has no segments where there is to be none. A restoration takes nothing from the archive of
+    `manifest`.
     """
 
     operation: Operation
@@ -118,7 +118,18 @@ class Intent(Struct, frozen=True):
     @property
     def moves_nothing(self) -> bool:
         """Whether nothing of the history goes to the archive, or comes from it."""
-        return self.operation != "restore" and self.first == len(self.manifest.segments)
+        return self.operation != "restore" and not self.moved
+
+    @property
+    def moved(self) -> tuple[SealedSegment, ...]:
+        """The segments that it brings to the archive, which has their files before the swap."""
+        return self.manifest.segments[self.first :] if self.operation == "rotate" else ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of their files."""
+        session = self.manifest.session
+        return tuple(names.sealed_file(session, entry.segment.index) for entry in self.moved)
 
     @property
     def listed(self) -> Manifest | None:

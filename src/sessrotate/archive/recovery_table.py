@@ -25,8 +25,8 @@ the new file is to hold; or any other file, which another program saved while na
 "unread" is one of the last two, and only whoever holds the lock looks which."""
 
 Sign = Literal["done", "none", "no pack"]
-"""What else tells: something that happens only after the swap ("done": a segment is sealed, or the
-pack is shortened), or nothing, with a pack or without one."""
+"""What else tells: the archive lists what was moved there, which happens only after the swap
+("done"); or nothing, with a pack or without one."""
 
 Deed = Literal["undo", "finish", "refuse", "put back"]
 """What the next run does: remove what was made for the swap; do the rest; touch nothing; or give
@@ -51,7 +51,7 @@ DRAFTED: Final[dict[Drafted, str]] = {
 }
 
 SIGNS: Final[dict[Sign, str]] = {
-    "done": "a sign that it was done",
+    "done": "the archive lists it",
     "none": "nothing",
     "no pack": "no pack",
 }
@@ -79,7 +79,7 @@ class Row(Struct, frozen=True):
 
 
 ROWS: Final = (
-    Row(None, None, "done", "after", "finish", "The rest has begun already."),
+    Row(None, None, "done", "after", "finish", "It lists that only behind the exchange."),
     Row("pack", None, None, "before", "undo", "The names were not exchanged."),
     Row(None, "old", None, "after", "finish", "The old file came out of the exchange."),
     Row(None, "live", None, "after", "finish", "The draft has its new name as well."),

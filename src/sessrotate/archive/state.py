@@ -49,9 +49,7 @@ class State(FoundFiles, frozen=True, kw_only=True):
     * `standing`: whether the intent's swap was done; `deed`: what the next run does about it. Both
       are from that table; without an intent, "before" and None.
     * `listed`: the manifest that the live file goes on from, None if it is the whole history.
-    * `sealed`: the numbers of the intent's new segments whose files are there.
-    * `is_dropped`: the pack has its tail no more: nothing can come late to it, and all is kept.
-    * `is_pack_known`: the pack begins like the file that was to be replaced.
+    * `is_pack_known`: the pack begins like the file that was to be replaced, and has its history.
     * `residue`: what came late to the pack, and the `successor` has yet to get.
     * `cut`: where the client cut the live file since the last rotation, None if it did not. Unless
       that is the same compaction, what was in between is gone but for what a resume needs.
@@ -65,8 +63,6 @@ class State(FoundFiles, frozen=True, kw_only=True):
     standing: Standing
     deed: Deed | None
     listed: Manifest | None
-    sealed: frozenset[int]
-    is_dropped: bool
     is_pack_known: bool
     residue: Span
     cut: Cut | None
@@ -126,9 +122,6 @@ class State(FoundFiles, frozen=True, kw_only=True):
             raise DamagedError(self.problem)
         return history.spans(
             listed=self.listed,
-            intent=self.intent,
-            was_swapped=self.standing == "after",
-            sealed=self.sealed,
             live=Span(self.prefix, self.live.size()) if self.live is not None else Span(0, 0),
             late=self.residue,
             # Of what its client trimmed there is a gap, and what came late belongs before it.
@@ -140,15 +133,12 @@ class State(FoundFiles, frozen=True, kw_only=True):
 
 
 def _judged(found: FoundFiles) -> State:
-    sealed, is_dropped, begun = (
-        found_files.sealed(found),
-        found_files.is_dropped(found),
-        found.intent,
-    )
-    match: Match = "other" if begun is None else found_files.match(found, begun)
-    drafted, sign = found_files.drafted(found), found_files.sign(found, sealed)
+    begun, drafted = found.intent, found_files.drafted(found)
+    match: Match = "other"
+    sign: Sign = "none"
     row = None
     if begun is not None:
+        match, sign = found_files.match(found, begun), found_files.sign(found, begun)
         row = recovery_table.decided(begun.operation, match, drafted, sign)
     was_swapped = row is not None and row.standing == "after"
     listed = _listed(found, was_swapped=was_swapped)
@@ -158,8 +148,14 @@ def _judged(found: FoundFiles) -> State:
         reason = continued.misfit(found.header, found.live)
     cut = None if reason is None else _cut(found, listed)
     is_pack_known = (
-        begun is not None and found.pack is not None and (is_at(found.pack, 0, begun.swap.old))
+        begun is not None
+        and found.pack is not None
+        and found.pack.size() >= begun.swap.cut
+        and is_at(found.pack, 0, begun.swap.old)
     )
+    in_pack = None
+    if was_swapped:
+        in_pack = found_files.problem_of_late(found, rest, is_pack_known=is_pack_known)
     return State(
         **asdict(found),
         match=match,
@@ -168,12 +164,10 @@ def _judged(found: FoundFiles) -> State:
         standing="before" if row is None else row.standing,
         deed=None if row is None else row.deed,
         listed=listed,
-        sealed=sealed,
-        is_dropped=is_dropped,
         is_pack_known=is_pack_known,
         residue=rest,
         cut=cut if begun is None or begun.moves_nothing else None,
-        problem=found_files.problem_of_late(found, rest, is_pack_known=is_pack_known)
+        problem=in_pack
         or continuity.problem(
             found,
             listed,
@@ -257,6 +251,5 @@ def _is_of_one_moment(found: State) -> bool:
         found.live.check_unreplaced()
     except InUseError:
         return False
-    # Sealing and restoring take files away; new ones of a sealing do no harm.
-    is_sealing = found.intent is not None and found.intent.operation in {"rotate", "restore"}
-    return is_sealing or found.listing == found_files.listing_of(found.place)
+    # What is under way takes files away when it ends, and its new ones do no harm.
+    return found.intent is not None or found.listing == found_files.listing_of(found.place)

@@ -248,7 +248,7 @@ def _many(
     if not how.dry_run:
         ours = (each.where for each in undone if isinstance(each, Undo))
         left = (where for where in ours if not rollouts.is_one(where))
-        operations.finish_interrupted(left, how.wait, drawn)
+        operations.finish_interrupted(left, how.wait)
     planned = [_planned(each, plans, is_named=is_named) for each in undone]
     seen = archives.changed(() if how.as_json else planned)
     number, many = itertools.count(1), sum(each.result == "planned" for each in planned)

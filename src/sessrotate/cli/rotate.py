@@ -155,7 +155,7 @@ def _run_many(
     """
     if not options.dry_run:
         places = (where for where, _ in wanted)
-        operations.finish_interrupted(places, options.wait, driver.progress(quiet=options.quiet))
+        operations.finish_interrupted(places, options.wait)
     planned = [*_each(wanted, options, dry_run=True, least=least or 0)]
     chosen = {entry.where for entry in planned if entry.result == "planned"}
     seen = archives.changed(() if options.as_json else planned)

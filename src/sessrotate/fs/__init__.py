@@ -254,17 +254,6 @@ def set_time(path: Path, modified_ns: int) -> None:
     sync_folder(path)
 
 
-def shorten(path: Path, size: int) -> None:
-    """Drop what a file has behind `size` bytes, and let nobody else read it any more."""
-    fd = os.open(path, os.O_WRONLY | NO_LINK)
-    try:
-        os.ftruncate(fd, size)
-        os.fchmod(fd, FILE_MODE)
-        sync(fd)
-    finally:
-        os.close(fd)
-
-
 def remove_folder(path: Path) -> None:
     """Remove a folder if nothing is in it."""
     try:

@@ -81,13 +81,8 @@ def replace_files(
     wanted, `record` is not called. Whatever `write` and `record` raise goes through; drafts are
     removed then.
     """
-    _remove(file.draft for file in files)
-    wanted: list[tuple[Replacement[Result], Result]] = []
+    wanted = write_drafts(files, threads=threads)
     try:
-        for file, result in _written(files, threads):
-            if result is not None:
-                wanted.append((file, result))
-        _remove({file.draft for file in files} - {file.draft for file, _ in wanted})
         fs.rename_files({file.draft: file.path for file, _ in wanted})
         if wanted:
             record([result for _, result in wanted])
@@ -97,6 +92,28 @@ def replace_files(
         raise
     _remove(file.old for file, _ in wanted if file.old is not None)
     return [result for _, result in wanted]
+
+
+def write_drafts(
+    files: Sequence[Replacement[Result]], *, threads: int = 1
+) -> list[tuple[Replacement[Result], Result]]:
+    """Write the drafts alone, all of them on the disk when this returns.
+
+    Returns those that are wanted, with what the record has to say of each. Fails as `replace_files`
+    does.
+    """
+    _remove(file.draft for file in files)
+    wanted: list[tuple[Replacement[Result], Result]] = []
+    try:
+        for file, result in _written(files, threads):
+            if result is not None:
+                wanted.append((file, result))
+        _remove({file.draft for file in files} - {file.draft for file, _ in wanted})
+    except BaseException:
+        with suppress(Exception):  # a full disk needs the room
+            _remove(file.draft for file in files)
+        raise
+    return wanted
 
 
 def batches(

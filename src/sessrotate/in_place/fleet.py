@@ -127,8 +127,8 @@ def rotate(
     """Rotate sessions by `action`, and yield what became of each; sizes are of the live files.
 
     Sessions that a client says it runs are passed over, unless `live`. One for which the disk has
-    no room is tried again when the others have freed some. In a plan it fails, as it would;
-    `to_come` is how many bytes the disk is to gain before.
+    no room is tried again when the others have freed some, as long as that helps. In a plan it
+    fails, as it would; `to_come` is how many bytes the disk is to gain before.
     """
     sizes = dict(wanted)
     gains = [to_come]  # bytes of the disk that are to be gained before it, in a plan
@@ -160,24 +160,27 @@ def rotate(
             where, result, before - after, after, gained, detail, disk=disk, segments=numbers
         )
 
-    for outcome in twice_if_cramped(sizes, act, "rotate the session"):
+    for outcome in as_room_comes(sizes, act, "rotate the session"):
         yield _told(outcome, sizes)
 
 
-def twice_if_cramped(
+def as_room_comes(
     wanted: Iterable[Place], act: Callable[[Place], Outcome], doing: str
 ) -> Iterator[Outcome]:
-    """Do something to each session, and once more to those for which there was no room.
+    """Do something to each session; again to those without room, as long as others free some.
 
     `doing` is as for `each`.
     """
-    cramped: list[Place] = []
-    for outcome in each(wanted, act, doing):
-        if outcome.where is not None and room.is_cramped(outcome.error):
-            cramped.append(outcome.where)
-        else:
-            yield outcome
-    yield from each(cramped, act, doing)
+    left, is_last = [*wanted], False
+    while left:
+        cramped, is_freed = list[Place](), False
+        for outcome in each(left, act, doing):
+            if outcome.where is not None and room.is_cramped(outcome.error) and not is_last:
+                cramped.append(outcome.where)
+            else:
+                is_freed = is_freed or outcome.gained > 0
+                yield outcome
+        left, is_last = cramped, not is_freed
 
 
 def _told(outcome: Outcome, sizes: dict[Place, int]) -> Outcome:

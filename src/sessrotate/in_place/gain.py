@@ -103,22 +103,18 @@ def expected(planned: RotationPlan, source: Source | None) -> int:
 
 
 def needed(planned: RotationPlan, source: Source) -> Need:
-    """Return about what has to be free for a rotation, at once.
+    """Return about what has to be free for a rotation: the old live file goes only in the end.
 
-    First for the new live file. That costs nothing any more once the old one has lost its copy of
-    the tail; then for one segment after the other, compressed, of which each frees its part.
+    Reads samples of what goes to the archive, unless there is room for all of it as it is.
     """
-    what = "the new live file, or the next segment compressed"
+    what = "the segments, compressed, and the new live file"
     spans = [planned.in_live(segment.span) for segment in planned.to_seal]
     root = place.root()
-    beside = _beside(planned, root)
-    least = blocks(planned.bytes_after) + beside
-    free = fs.free_bytes(root)
-    most = max((span.size for span in spans), default=0) + BLOCK * len(spans)
+    least = blocks(planned.bytes_after) + _beside(planned, root)
+    free, most = fs.free_bytes(root), sum(blocks(span.size) for span in spans)
     if not spans or free is None or free >= least + most:
-        return Need(least, what)  # without a sample
-    tail = blocks(os.fstat(source.fd).st_size) - blocks(spans[-1].end)
-    return Need(max(least, least - tail + _sealing(source, spans)), what)
+        return Need(least + most, what)
+    return Need(least + blocks(_stored(source, spans)), what)
 
 
 def _beside(planned: RotationPlan, root: Path) -> int:
@@ -146,42 +142,19 @@ def peak(steps: Iterable[tuple[int, int]]) -> int:
     return most
 
 
-def _sealing(source: Source, spans: Sequence[Span]) -> int:
-    """Return about how many bytes have to be free to seal these parts of a file, the last first."""
-    if sum(span.size for span in spans) <= _MOST:  # a share of all may be off by some blocks
-        return peak(
-            (blocks(_made(source, span)), blocks(span.end) - blocks(span.start))
-            for span in reversed(spans)
-        )
-    share = _stored(source, spans) / max(1, sum(span.size for span in spans))
-    return peak((round(share * span.size), span.size) for span in reversed(spans))
-
-
 def of_finishing(found: State) -> Forecast:
     """Return about what the disk gains when an interrupted rotation is finished.
 
-    What it replaced goes, and what of that is not sealed yet takes its place in the archive, one
-    segment after the other. Reads samples. Where nothing was replaced, what was made for it goes;
-    by a restoration, nothing is gained.
+    What it replaced goes. Where nothing was replaced, what was made for it goes; by a restoration,
+    nothing is gained.
     """
-    begun, pack = found.intent, found.pack
+    begun = found.intent
     if begun is None or found.deed == "undo":
         return Forecast(gained=_of_leftovers(found))
     if found.deed != "finish":
         return Forecast()
-    rest = Need(ASIDE, "what is left to be done")
-    if pack is None or begun.operation != "rotate":
-        return Forecast(need=rest)
-    new = begun.manifest.segments[begun.first :]
-    spans = [
-        begun.in_pack(each.segment.span) for each in new if each.segment.index not in found.sealed
-    ]
-    if not spans:
-        return Forecast(gained=disk_use.of(found.place.pack), need=rest)
-    return Forecast(
-        gained=disk_use.of(found.place.pack) - _stored(pack, spans),
-        need=Need(_sealing(pack, spans) + ASIDE, "the next segment, compressed"),
-    )
+    gained = disk_use.of(found.place.pack) if begun.operation == "rotate" else 0
+    return Forecast(gained=gained, need=Need(ASIDE, "what is left to be done"))
 
 
 def _of_leftovers(found: State) -> int:
@@ -189,8 +162,9 @@ def _of_leftovers(found: State) -> int:
 
     The pack may be another name of the live file.
     """
-    where = found.place
-    files = [where.archive / name for name in found.listing if names.is_leftover(name)]
+    where, copies = found.place, () if found.intent is None else found.intent.files
+    made = [each for each in found.listing if names.is_leftover(each) or each in copies]
+    files = [where.archive / name for name in made]
     return disk_use.of(where.live, *files) - disk_use.of(where.live)
 
 

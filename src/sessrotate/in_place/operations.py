@@ -60,9 +60,9 @@ class Rotated(Struct, frozen=True):
     """What a rotation came to: its plan, what was recovered before, and how it went.
 
     `seconds` is how long a client would have had to wait, None if nothing was done: there was
-    nothing to cut, too little to gain, or the `refusal`. `pending` says why the history is not
-    sealed yet. `together` is how many bytes were, or are to be, put together first that its client
-    had trimmed. `need` is what has to be free for a planned one. `disk` is what the session takes
+    nothing to cut, too little to gain, or the `refusal`. `pending` says why nothing is freed
+    yet. `together` is how many bytes were, or are to be, put together first that its client had
+    trimmed. `need` is what has to be free for a planned one. `disk` is what the session takes
     of the disk, None where nothing was, or is to be, done. `gains_too_little`: less than was
     wanted.
     """
@@ -167,7 +167,7 @@ def rotate_session(
     """
     with alone(where, wait, adopt=adopt):
         with ExitStack() as stack:
-            recovered, found = stack.enter_context(_settled(where, wait, progress))
+            recovered, found = stack.enter_context(_settled(where, wait))
             _check_wanted(where, by_itself=by_itself)
             before, together = gain.measured(where), 0
             if put_together.is_due(where.live, where.session):
@@ -195,20 +195,14 @@ def rotate_session(
                 with (
                     _aside(where, planned),
                     room.told("rotate the session", where.archive, lambda: _needed(planned, found)),
-                    progress("Checking", planned.end) as checking,
+                    progress("Archiving", planned.moved) as archiving,
                 ):
-                    seconds = rotate.execute(planned, found, wait, checking, live=live)
+                    seconds = rotate.execute(planned, found, wait, archiving, live=live)
             except RequestError as error:
                 return Rotated(planned, recovered, refusal=error, together=together)
-        moved = sum(segment.span.size for segment in planned.segments)
         try:
-            with (
-                _after_the_swap(where),
-                _told_of_room(where),
-                progress("Sealing", moved) as sealing,
-            ):
-                seal.finish(where, wait, sealing)
-            pending = None
+            with _after_the_swap(where), _told_of_room(where):
+                pending = seal.finish(where, wait)
         except NotQuietError as error:
             pending = str(error)
         disk = DiskUse(before, gain.measured(where))
@@ -227,7 +221,7 @@ def restore_session(
     with. Raises as it, `restore.execute` and `recover` do.
     """
     with alone(where, wait):
-        with _settled(where, wait, progress) as (recovered, found):
+        with _settled(where, wait) as (recovered, found):
             _check_here(found)
             planned = decide(found, recovered) if decide else restore.prepare(found)
             if planned is None:
@@ -236,18 +230,18 @@ def restore_session(
                 restore.execute(planned, found, wait, writing)
         try:
             with _after_the_swap(where):
-                seal.finish(where, wait, lambda _done: None)
+                pending = seal.finish(where, wait)
         except NotQuietError as error:
-            return replace(planned, pending=str(error))
-        return planned
+            pending = str(error)
+        return replace(planned, pending=pending)
 
 
-def recover_session(where: Place, wait: float, progress: Progress) -> Recovery:
+def recover_session(where: Place, wait: float) -> Recovery:
     """Finish or undo what an interrupted run left of a session; return what that was.
 
     Raises as `recover` does.
     """
-    with alone(where, wait), _settled(where, wait, progress) as (done, _):
+    with alone(where, wait), _settled(where, wait) as (done, _):
         return done
 
 
@@ -256,7 +250,7 @@ def _is_too_little(planned: RotationPlan, gained: int, least: int) -> bool:
     return bool(least) and not planned.heals and gained < least
 
 
-def finish_interrupted(places: Iterable[Place], wait: float, progress: Progress) -> None:
+def finish_interrupted(places: Iterable[Place], wait: float) -> None:
     """Finish or undo what interrupted runs left of these sessions, before anybody plans for them.
 
     `wait` is in seconds. What cannot be finished is passed over: whoever plans finds it again.
@@ -268,7 +262,7 @@ def finish_interrupted(places: Iterable[Place], wait: float, progress: Progress)
             with state.opened(where) as found:
                 is_left = bool(recover.plan(found).sentence)
             if is_left:
-                recover_session(where, wait, progress)
+                recover_session(where, wait)
 
 
 def _needed(planned: RotationPlan, found: State) -> Need:
@@ -309,12 +303,12 @@ def _aside(where: Place, planned: RotationPlan) -> Iterator[None]:
 
 
 @contextmanager
-def _settled(where: Place, wait: float, progress: Progress) -> Iterator[tuple[Recovery, State]]:
+def _settled(where: Place, wait: float) -> Iterator[tuple[Recovery, State]]:
     """Finish or undo what is left, then hold the session open in the block."""
     with ExitStack() as stack:
-        with _told_of_room(where), progress("Sealing", 0) as sealing:
+        with _told_of_room(where):
             try:
-                found = stack.enter_context(recover.settled(where, wait, sealing))
+                found = stack.enter_context(recover.settled(where, wait))
             except DamagedError as error:
                 raise found_files.with_way_out(where, error) from error
         yield found

@@ -120,7 +120,7 @@ def put_together(
             _swap(found, kept, wait, progress, live=live)
     with storage("put the session together"):
         if kept.at is not None:
-            seal.finish(place, wait, lambda _done: None)
+            seal.finish(place, wait)
             fs.remove_folder(place.archive)  # of a session that was never rotated
         # The newest first, each for good: those that are left are what the live file begins with.
         # One that somebody wrote to since stays, and all before it.

@@ -8,7 +8,7 @@ it holds the session's lock.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, Literal
@@ -31,6 +31,7 @@ from sessrotate.in_place import (
     overtaken,
     rebuild_manifest,
     seal,
+    sealed_copies,
     swap,
     waiting,
 )
@@ -69,14 +70,13 @@ def plan(found: State) -> Recovery:
     """
     if found.intent is not None:
         return _of_intent(found, found.intent)
-    leftovers = [name for name in found.listing if names.is_leftover(name)]
-    if not leftovers and rebuild_manifest.is_lost(found):
+    if rebuild_manifest.is_lost(found):
         return Recovery(
             "rebuild",
             f"The {names.MANIFEST} of the archive is gone or damaged: the next run makes it again.",
             f"Made the {names.MANIFEST} of the archive again, from its segments.",
         )
-    if not leftovers:
+    if not any(map(names.is_leftover, found.listing)):
         return Recovery("nothing")
     _check_superfluous(found)
     return _undo("run")
@@ -159,19 +159,17 @@ def _is_superfluous(found: State) -> bool:
     return bool(trim.names_of(place.live, place.session, status))
 
 
-def recover(place: Place, wait: float, progress: Callable[[int], None]) -> Recovery:
+def recover(place: Place, wait: float) -> Recovery:
     """Do what is to be done; return what that was.
 
     Raises as `plan` and `seal.finish` do.
     """
-    with settled(place, wait, progress) as (done, _):
+    with settled(place, wait) as (done, _):
         return done
 
 
 @contextmanager
-def settled(
-    place: Place, wait: float, progress: Callable[[int], None]
-) -> Iterator[tuple[Recovery, State]]:
+def settled(place: Place, wait: float) -> Iterator[tuple[Recovery, State]]:
     """Do what is to be done, then hold the session open in the block; yield what that was, and it.
 
     Raises as `recover` does.
@@ -198,17 +196,11 @@ def settled(
             found = stack.enter_context(state.opened(place))
             todo = plan(found)
             todo = replace(todo, past=" ".join(filter(None, [*said, todo.past])))
-        done = _done(found, todo, stack, wait, progress)
+        done = _done(found, todo, stack, wait)
         yield done, stack.enter_context(state.opened(place))
 
 
-def _done(
-    found: State,
-    todo: Recovery,
-    stack: ExitStack,
-    wait: float,
-    progress: Callable[[int], None],
-) -> Recovery:
+def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recovery:
     """Do what is to be done; `stack`, which holds the session open, is closed in between."""
     place = found.place
     before = gain.measured(place) if todo.sentence else 0
@@ -216,8 +208,15 @@ def _done(
     said = [todo.past, *_kept(place, todo.kept)]
     if todo.deed == "rebuild":
         rebuild_manifest.rebuild(found)
-    elif found.drafted in {"old", "live"}:  # it goes before the pack, by which it is known
+        stack.close()
+        with settled(place, wait) as (then, _):  # what else is left can only now be judged
+            return replace(
+                todo, past=" ".join(filter(None, (*said, then.past))), gained=then.gained
+            )
+    if found.drafted in {"old", "live"}:  # it goes before the pack, by which it is known
         fs.remove_files(place.archive, [names.DRAFT])
+    if todo.deed == "finish":
+        sealed_copies.check(found)  # before the pack goes, which has what they are copies of
     stack.close()
     if todo.deed == "undo":
         if is_gone:  # the pack is the live file that was there before
@@ -225,9 +224,8 @@ def _done(
             fs.create_folder(place.live.parent)
             fs.add_name(place.pack, place.live)
         swap.undo(place)
-        said += _made_again(place)
     elif todo.deed == "finish":
-        seal.finish(place, wait, progress)
+        seal.finish(place, wait)
     waiting.settle(place)
     gained = before - gain.measured(place) if todo.sentence else 0
     return replace(todo, past=" ".join(filter(None, said)), gained=gained)
@@ -245,15 +243,6 @@ def _put_back(found: State, todo: Recovery) -> Iterator[str]:
     # Two names cannot be exchanged here, or there are two such files; or it is a link.
     yield from _kept(place, (place.draft,))
     fs.remove_files(place.archive, [names.DRAFT])
-
-
-def _made_again(place: Place) -> Iterator[str]:
-    """Make a lost manifest again whose making was interrupted; say so."""
-    with state.opened(place) as found:
-        todo = plan(found)
-        if todo.deed == "rebuild":
-            rebuild_manifest.rebuild(found)
-            yield todo.past
 
 
 def _kept(place: Place, files: tuple[Path, ...]) -> Iterator[str]:

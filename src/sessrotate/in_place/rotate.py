@@ -23,8 +23,9 @@ from sessrotate.clients.claude import contract as claude_contract
 from sessrotate.clients.claude.contract import LivePlan
 from sessrotate.clients.claude.loading import of_conversation
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
-from sessrotate.in_place import archived_rows, swap
+from sessrotate.in_place import archived_rows, sealed_copies, swap
 from sessrotate.in_place.obstacles import obstacles, strangers
+from sessrotate.in_place.sealed_copies import Copying
 from sessrotate.in_place.waiting import packs
 from sessrotate.model import FileIdentity, SealedSegment, Segment, Span
 from sessrotate.segments import live_body, live_header, scan
@@ -96,6 +97,11 @@ class RotationPlan(Struct, frozen=True):
         return Span(span.start + shift, span.end + shift)
 
     @property
+    def moved(self) -> int:
+        """How many bytes of the history go to the archive."""
+        return sum(segment.span.size for segment in self.segments)
+
+    @property
     def carried_bytes(self) -> int:
         """How many bytes are in the archive and stay live too."""
         return sum(entry.span.size + 1 for entry in self.live.carried) if self.live else 0
@@ -107,11 +113,6 @@ class RotationPlan(Struct, frozen=True):
             return self.end
         head = len(live_header.line(_header(self, ZERO, ZERO, ZERO)))
         return head + self.carried_bytes + self.newest.span.size
-
-    @property
-    def room(self) -> int:
-        """How many bytes must be free at most at once: for the new live file, then for sealing."""
-        return max(self.bytes_after, *(part.span.size for part in self.segments), 0)
 
 
 def prepare(
@@ -227,20 +228,32 @@ def execute(
     """Carry out a plan on the session that it was made for, whose lock is held.
 
     Returns for how many seconds a client may have had to wait. `wait` is how many seconds to wait
-    for a moment without a writer; `progress` is told how many bytes of the live file are done.
+    for a moment without a writer; `progress` is told how many bytes of the history are done.
     Raises RefusedError if the plan must not be carried out, InUseError if somebody uses the
     session, StorageError as the system reports. Until the swap everything is undone then; after
     it, the next run finishes.
     """
     source, place = _source(found), found.place
     check(planned, place, wait, live=live)
+    # The history is read twice: to know what is in it, then to copy it.
+    first, second = (partial(_halved, progress, before) for before in (0, planned.moved))
     with storage("rotate the session"):
-        sealed = _sealed(planned, source, progress)
+        sealed = _sealed(planned, source, first)
         with swap.undone_unless_swapped(place, source):
             fs.create_folder(place.archive)
             with fs.Draft(place.draft) as draft:
-                begun = _write(planned, found, source, sealed, draft)
+                copying = Copying(
+                    archive=place.archive,
+                    source=source,
+                    manifest=_manifest(planned, found, sealed),
+                    first=len(planned.archived) + len(planned.taken),
+                    shift=planned.prefix - planned.start,
+                    spare=planned.bytes_after,
+                )
+                sealed_copies.write(copying, second)
+                begun = _write(planned, found, source, copying.manifest, draft)
                 swap.begin(place, source, begun)
+                sealed_copies.name(copying)
                 return swap.swap(place, source, draft, begun, was=planned.source, wait=wait)
 
 
@@ -260,7 +273,7 @@ def _sealed(
     planned: RotationPlan, source: Source, progress: Callable[[int], None]
 ) -> tuple[SealedSegment, ...]:
     """Return the segments that go to the archive with their digests, read once more for it."""
-    buffer, sealed = bytearray(BUFFER), []
+    buffer, sealed, done = bytearray(BUFFER), [], 0
     with memoryview(buffer) as view:
         for segment in planned.segments:
             tally, span = Tally(), planned.in_live(segment.span)
@@ -268,7 +281,8 @@ def _sealed(
                 size = min(BUFFER, span.end - start)
                 source.fill(view[:size], start)
                 tally.update(buffer, size)
-                progress(start + size)
+                progress(done + start + size - span.start)
+            done += span.size
             sealed.append(SealedSegment(segment, tally.digest, tally.lines, "zstd"))
     if any(one.digest != new.digest for one, new in zip(planned.taken, sealed, strict=False)):
         raise InUseError("The session was changed while it was read; try again.")
@@ -296,7 +310,7 @@ def _write(
     planned: RotationPlan,
     found: State,
     source: Source,
-    sealed: tuple[SealedSegment, ...],
+    manifest: Manifest,
     draft: fs.Draft,
 ) -> Intent:
     """Write the new live file, on the disk when this returns; return what is going to happen."""
@@ -308,7 +322,7 @@ def _write(
         carried.update(piece)
     line = Span(contract.cut, source.line_end(contract.cut, planned.end) + 1)
     boundary = Mark.of(source.read_at(line.start, line.size))
-    parent = (*planned.archived, *sealed)[-1].digest
+    parent = manifest.segments[-1].digest
     head = live_header.line(_header(planned, parent, carried.digest, boundary.digest))
     draft.append(head)
     for piece in carry():
@@ -333,14 +347,19 @@ def _write(
             tail=Mark(planned.end - contract.cut, tail.digest),
         ),
         first=len(planned.archived) + len(planned.taken),
-        manifest=Manifest(
-            session=planned.session,
-            client=planned.client,
-            layout="numbered",
-            source_bytes=planned.newest.span.start,
-            source_digest=None,
-            segments=(*planned.archived, *sealed),
-            is_rebuilt=bool(planned.archived and found.listed and found.listed.is_rebuilt),
-            project=found.place.project,
-        ),
+        manifest=manifest,
+    )
+
+
+def _manifest(planned: RotationPlan, found: State, sealed: tuple[SealedSegment, ...]) -> Manifest:
+    """Return what the archive's manifest will be."""
+    return Manifest(
+        session=planned.session,
+        client=planned.client,
+        layout="numbered",
+        source_bytes=planned.newest.span.start,
+        source_digest=None,
+        segments=(*planned.archived, *sealed),
+        is_rebuilt=bool(planned.archived and found.listed and found.listed.is_rebuilt),
+        project=found.place.project,
     )

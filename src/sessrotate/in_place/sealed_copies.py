@@ -1,113 +1,152 @@
-"""Copying segments from the pack to compressed files of their own.
+"""Copying segments from a live file to compressed files of their own, before it is replaced.
 
-Rule: a segment is on the disk under its name, with the bytes that were planned, before the pack may
-lose them. It was read back by then.
+Rule: the live file is only read. Each copy was read back, and all of them are on the disk, before
+any gets its name; and they have their names before the live file is replaced. So whoever finds the
+new live file finds what it goes on from, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import errno
+import os
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from sessrotate import fs, names
-from sessrotate.errors import DamagedError
+from sessrotate.errors import InUseError
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
 from sessrotate.model import SealedSegment, Span
-from sessrotate.segments import compressed, header
+from sessrotate.segments import compressed, header, load, segment_set
+from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import SegmentSet
 from sessrotate.system.digest import ZERO, Fingerprint
 
 if TYPE_CHECKING:
-    from sessrotate.archive.record import Intent
     from sessrotate.archive.state import State
+    from sessrotate.system.source import Source
 
 BUFFER: Final = 256 * 1024
 
 _BATCH: Final = 256 * 1024 * 1024
-"""Bytes of segments that are copied before the pack loses them: each time all must be on the disk,
-and the disk has nothing to do until the next are copied."""
+"""Bytes of segments that are written before the disk has to have them all."""
 
-_PLENTY: Final = 8 * _BATCH
-"""Free bytes from which on batches may be larger than the largest segment."""
-
-
-class Sealing(Struct, frozen=True):
-    """One sealing: the session as it was found, its intent, and what the archive will be."""
-
-    found: State
-    begun: Intent
-    segments: SegmentSet
+_STEP: Final = 4 * 1024 * 1024
+"""Bytes that are copied before the free room is looked at again."""
 
 
-def batches(pending: list[SealedSegment], room: int | None) -> Iterator[list[SealedSegment]]:
-    """Yield the segments from the last to the first, as many at once as may be copied at once.
+class Copying(Struct, frozen=True):
+    """What is copied: the segments of a manifest to be, from number `first` on, of a live file.
 
-    On a disk that is almost full it is one segment: nobody knows the sizes before.
+    `shift` is where in the live file the history begins, in bytes; negative where it begins in the
+    archive. `spare` bytes of the disk stay free: clients append meanwhile.
     """
-    limit = _BATCH if room is not None and room > _PLENTY else 0
-    yield from replacing.batches(pending[::-1], lambda entry: entry.segment.span.size, limit)
+
+    archive: Path
+    source: Source
+    manifest: Manifest
+    first: int
+    shift: int
+    spare: int
+
+    @property
+    def entries(self) -> tuple[SealedSegment, ...]:
+        """The segments."""
+        return self.manifest.segments[self.first :]
+
+    def path(self, entry: SealedSegment) -> Path:
+        """Return the name that a segment's file gets."""
+        return self.archive / names.sealed_file(self.manifest.session, entry.segment.index)
+
+    def draft(self, entry: SealedSegment) -> Path:
+        """Return the name that it has until then."""
+        path = self.path(entry)
+        return path.with_name(path.name + names.PARTIAL)
 
 
-def name(found: State, entry: SealedSegment) -> str:
-    """Return the name of a segment's file."""
-    return names.sealed_file(found.place.session, entry.segment.index)
+def write(copying: Copying, progress: Callable[[int], None]) -> None:
+    """Write the segments under their drafts' names; they are on the disk when this returns.
 
-
-def copy(sealing: Sealing, batch: list[SealedSegment]) -> None:
-    """Write segments from the pack; they are on the disk under their names when this returns."""
+    `progress` is told how many bytes of the history are copied. Raises InUseError if the live file
+    has not what was planned any more, OSError as the system reports: also of a disk that would have
+    less than `spare` bytes free.
+    """
+    segments = load.of_manifest(copying.archive, frozenset(), copying.manifest)
 
     def file(entry: SealedSegment) -> Replacement[SealedSegment]:
-        path = sealing.found.place.archive / name(sealing.found, entry)
-        draft = path.with_name(path.name + names.PARTIAL)
-        return Replacement(draft, path, partial(_write, sealing, entry, draft.name))
+        return Replacement(
+            copying.draft(entry), copying.path(entry), partial(_write, copying, segments, entry)
+        )
 
-    # What is under a segment's name counts: no other record has to say so.
-    threads = compressed.workers(entry.segment.span.size for entry in batch)
-    replacing.replace_files([file(entry) for entry in batch], threads=threads)
+    done = 0
+    for batch in replacing.batches(copying.entries, lambda entry: entry.segment.span.size, _BATCH):
+        sizes = [entry.segment.span.size for entry in batch]
+        replacing.write_drafts([*map(file, batch)], threads=compressed.workers(sizes))
+        done += sum(sizes)
+        progress(done)
 
 
-def _write(sealing: Sealing, entry: SealedSegment, file: str, draft: fs.Draft) -> SealedSegment:
-    """Write a segment; raise DamagedError if the pack has not what was planned.
-
-    It is read back before it is synced. What is read comes from memory in any case, and a write
-    that the disk refuses is an error of the sync.
-    """
-    head = _header(sealing.begun, entry)
+def _write(
+    copying: Copying, segments: SegmentSet, entry: SealedSegment, draft: fs.Draft
+) -> SealedSegment:
+    head = _header(copying.manifest, entry)
     frame = compressed.Frame(draft, len(head) + entry.segment.span.size)
     frame.append(head)
-    span = sealing.begun.in_pack(entry.segment.span)
-    if _copied(sealing.found, span, frame.append) != entry.digest:
-        raise DamagedError(f"Segment {entry.segment.index} has changed in the {names.PACK}.")
+    if _copied(copying, entry.segment.span, frame.append) != entry.digest:
+        raise InUseError("The session was changed while it was read; try again.")
     frame.finish()
-    compressed.prove(sealing.segments, entry.segment.index, file)
+    # Before it is synced: what is read comes from memory in any case, and a write that the disk
+    # refuses is an error of the sync.
+    compressed.prove(segments, entry.segment.index, copying.draft(entry).name)
     return entry
 
 
-def _header(begun: Intent, entry: SealedSegment) -> bytes:
+def name(copying: Copying) -> None:
+    """Give the segments' files their names, for good. Raises OSError as the system reports."""
+    fs.rename_files({copying.draft(entry): copying.path(entry) for entry in copying.entries})
+
+
+def check(found: State) -> None:
+    """Raise DamagedError unless what an interrupted rotation copied is there, and reads back."""
+    if found.intent is None:
+        return
+    segments = load.of_manifest(found.place.archive, found.listing, found.intent.manifest)
+    for entry in found.intent.moved:
+        segment_set.check(segments, entry.segment.index)
+
+
+def _header(manifest: Manifest, entry: SealedSegment) -> bytes:
     index = entry.segment.index
     return header.of(
         entry.segment,
-        session=begun.manifest.session,
+        session=manifest.session,
         layout="numbered",
         digest=entry.digest,
-        parent_digest=begun.manifest.segments[index - 1].digest if index else ZERO,
+        parent_digest=manifest.segments[index - 1].digest if index else ZERO,
         segments=None,
         source_bytes=None,
     )
 
 
-def _copied(found: State, span: Span, append: Callable[[memoryview], None]) -> str:
+def _copied(copying: Copying, span: Span, append: Callable[[memoryview], None]) -> str:
     copied, buffer = Fingerprint(), bytearray(BUFFER)
-    pack = found.pack
     with memoryview(buffer) as view:
         for start in range(span.start, span.end, BUFFER):
+            if (start - span.start) % _STEP == 0 and start > span.start:
+                _check_room(copying)
             size = min(BUFFER, span.end - start)
-            if pack is not None:
-                pack.fill(view[:size], start)
+            copying.source.fill(view[:size], start + copying.shift)
             copied.update(view[:size])
             append(view[:size])
     return copied.digest
+
+
+def _check_room(copying: Copying) -> None:
+    """Raise OSError of a full disk before it is one: a client's next line must find room."""
+    free = fs.free_bytes(copying.archive)
+    if free is not None and free < copying.spare + _STEP:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(copying.archive))

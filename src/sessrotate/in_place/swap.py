@@ -318,15 +318,19 @@ def _kept(place: Place, old: Source) -> Path | None:
 def undo(place: Place) -> None:
     """Remove what was made for a swap that did not take place; then it is under way no more.
 
-    The pack goes first: what is then under the draft's name is ours, since nothing was exchanged.
-    Whoever calls this has seen that all of it is in the live file, or kept it.
+    Whoever calls this has seen that all of the pack is in the live file, or kept it. Copies go
+    before it, and without a pack none does: nobody could tell then what they are copies of. The
+    draft goes behind it: what then has its name is ours, since nothing was exchanged.
     """
     with suppress(FileNotFoundError):
-        there = [each.name for each in place.archive.iterdir()]
+        there = {each.name for each in place.archive.iterdir()}
+        begun = record.told(place.archive).intent
+        copies = {*begun.files} if begun is not None and names.PACK in there else set[str]()
         leftovers = {*filter(names.is_leftover, there)}
+        fs.remove_files(place.archive, sorted(there & copies))
         fs.remove_files(place.archive, sorted(leftovers & {names.PACK}))
         fs.remove_files(place.archive, sorted(leftovers - {names.PACK}))
-        if record.told(place.archive).intent is not None:
+        if begun is not None:
             change_record(place, intent=None)
         fs.remove_folder(place.archive)
 

@@ -73,27 +73,23 @@ def is_over(file: FileIdentity, since_ns: int, quiet: float = QUIET) -> bool:
     `since_ns`, nanoseconds since 1970, is when it was replaced. A clock that cannot be believed
     says no.
     """
-    if quiet_for(file, since_ns) < quiet or any(in_use.writers(file)):
-        return False
-    return not clock.doubt(time.time())
-
-
-def quiet_for(file: FileIdentity, since_ns: int) -> float:
-    """Return for how many seconds a file has not changed since it was replaced."""
-    return time.time() - max(file.modified_ns, since_ns) / 1e9
+    quiet_for = time.time() - max(file.modified_ns, since_ns) / 1e9
+    return quiet_for >= quiet and not any(in_use.writers(file)) and not clock.doubt(time.time())
 
 
 def keep(found: State, was: FileIdentity) -> bool:
     """Have the pack wait, whole; tell whether that was done.
 
-    `was` is what it was when it was opened. Not done if it has changed since then, or has lines
-    that the live file has yet to get.
+    `was` is what it was when it was opened. Not done if it has changed since then. What the live
+    file has yet to get of it, half a line, comes over like all that comes to it later.
     """
-    pack = found.pack
-    if pack is None or found.residue.size:
+    pack, live, begun = found.pack, found.live, found.intent
+    if pack is None or live is None or begun is None:
         return False
-    mark = Mark.of_pieces(pack.pieces(Span(0, pack.size())))
-    if pack.identity() != was or was.size != mark.size:
+    known = found.residue.start if found.residue.size else pack.size()
+    known, _ = whole(pack, known, live, is_ours=begun.swap.batch is not None)
+    mark = Mark.of_pieces(pack.pieces(Span(0, known)))
+    if pack.identity() != was or was.size != pack.size():
         return False
     if _has_name(found.place, was):  # a power loss may leave both names of a rename
         fs.remove_files(found.place.archive, [names.PACK])

@@ -76,7 +76,7 @@ def deed(job: Job) -> Iterator[Outcome]:
     if job.dry_run:
         outcomes = job.recall(f"compress for {least}", wanted, planned)
     else:
-        outcomes = fleet.twice_if_cramped(found, act, "compress the session")
+        outcomes = fleet.as_room_comes(found, act, "compress the session")
     yield from (each for each in outcomes if each.result != "nothing to do")
 
 

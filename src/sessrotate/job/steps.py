@@ -136,7 +136,7 @@ def _recovered(job: Job, where: Place) -> Outcome:
         return job.would(where, expected, gain.measured(where), said)
     disk = gain.measured(where)
     if todo.sentence or waits:
-        todo = operations.recover_session(where, job.wait, job.progress)
+        todo = operations.recover_session(where, job.wait)
     freed = max(0, waits - sum(each.size for each in waiting.packs(where)))
     if left:
         with transaction.begin(where, job.wait):

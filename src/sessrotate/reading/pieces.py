@@ -215,7 +215,6 @@ def of_state(found: State) -> Holder:
     if found.listed is not None:
         segments = load.of_manifest(found.place.archive, found.listing, found.listed)
     archive, lost = ((), {}) if segments is None else (segments.problems, unreadable(segments))
-    packed = {piece.index for piece in history if piece.where == "pack"}
     sealed, loose = list[OpenSegment](), list[Loose]()
     for piece in history:
         read = partial(_read, found, segments, piece)
@@ -223,10 +222,8 @@ def of_state(found: State) -> Holder:
             loose.append(Loose(piece.span, read, found.live if piece.where == "live" else None))
             continue
         info = _info(segments, claude, segments.parts[piece.index])
-        problem = None if piece.index in packed else lost.get(piece.index)
+        problem = lost.get(piece.index)
         sealed.append(OpenSegment(info, read, problem, is_pruned=piece.where == "pruned"))
-    # What is in the pack is not lost, and the state knows of more cuts.
-    problems = (each for each in archive if each.kind != "cut")
     return Holder(
         session,
         claude,
@@ -234,8 +231,8 @@ def of_state(found: State) -> Holder:
         tuple(loose),
         problems=(
             *pack.interrupted(found),
-            *(each for each in problems if each.kind != "missing" or each.index not in packed),
-            *found.cuts,
+            *(each for each in archive if each.kind != "cut"),
+            *found.cuts,  # the state knows of more
         ),
         size=sum(piece.span.size for piece in history),
         state=found,
@@ -269,7 +266,7 @@ def _read(
         elif piece.where == "sealed" and segments is not None and piece.index is not None:
             yield from body(segments, segments.parts[piece.index])
         else:
-            yield from pack.read(found, segments, piece)
+            yield from pack.read(found, piece.span)
     except DamagedError:
         if state.is_replaced(found):
             raise InUseError("The session was replaced while it was read; try again.") from None

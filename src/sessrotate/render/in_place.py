@@ -107,9 +107,9 @@ def would(planned: Rotated, seconds: float, room: int | None) -> Iterator[str]:
         return
     yield from _changed(planned, dry_run=True)
     if plan.segments and plan.live is not None:
-        copied = sum(part.span.size for part in plan.segments if part.index or plan.prefix)
+        copied = sum(part.span.size for part in plan.to_seal)
         takes = 2 * seconds + (copied + plan.bytes_after) / _COPIED_PER_SECOND
-        needs = f"Takes about {_duration(takes)} and up to {size(plan.room)} of free space"
+        needs = f"Takes about {_duration(takes)} and up to {size(planned.need.size)} of free space"
         yield f"{needs} meanwhile{'' if room is None else f'; {size(room)} are free'}."
 
 
@@ -119,7 +119,7 @@ def done(rotated: Rotated) -> Iterator[str]:
         yield f"Put {size(rotated.together)} together that Claude Code had trimmed, and kept."
     yield from _changed(rotated, dry_run=False)
     if rotated.pending is not None:
-        yield f"Not sealed yet: {rotated.pending}"
+        yield f"Not finished yet: {rotated.pending}"
 
 
 def _changed(rotated: Rotated, *, dry_run: bool) -> Iterator[str]:

@@ -73,7 +73,7 @@ def archive(where: Place, wait: float, progress: Callable[[int], None] = lambda 
     with operations.alone(where, wait), storage("archive the session"):
         with state.opened(where) as found:
             _check_no_restoration(found)
-        recover.recover(where, wait, lambda _done: None)
+        recover.recover(where, wait)
         note = archived_file.note(where)
         freed = 0
         if note is None or note.standing != "archived":

@@ -44,7 +44,7 @@ def unarchive(
     is changed. Raises DamagedError if its files have changed, StorageError as the system reports.
     """
     with locks.alone(where, wait), storage("put the session back"):
-        recover.recover(where, wait, lambda _done: None)
+        recover.recover(where, wait)
         note = archived_file.note(where)
         if note is None:
             raise RefusedError(f"{printable(where.session)} is not archived.")

@@ -329,7 +329,7 @@ def _prepare(race: Race, folder: Folder, patch: pytest.MonkeyPatch) -> None:
         path.write_text(text)
     if not race.leases:
         lack(patch, "leases")
-        have_quiet(patch, _MINUTE, _DAY)
+        have_quiet(patch, _DAY)
     Told(folder.path).install(patch)
 
 

@@ -180,7 +180,7 @@ def run(race: Race) -> Result:
         if not race.leases:
             lack(patch, "leases")
             # A restoration ends only when the files that it replaced have been quiet for a day.
-            have_quiet(patch, _QUIET, _QUIET)
+            have_quiet(patch, _QUIET)
         while not result.problems and not is_over(race, result, begun):
             folder = Path(tempfile.mkdtemp(prefix="sessrotate-race-", dir=race.folder)).resolve()
             try:
