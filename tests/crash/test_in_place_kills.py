@@ -83,7 +83,7 @@ once_or_again = pytest.mark.parametrize(
     "check",
     [
         pytest.param(check_one_recovery, id="recovered"),
-        pytest.param(check_all_crashes, id="crashed again"),
+        pytest.param(check_all_crashes, id="crashed again", marks=pytest.mark.scale),
     ],
 )
 

@@ -16,6 +16,7 @@ from support.crash.changes import Before, killed
 from support.crash.power import NEXT, recorded
 from support.crash.scenes import ID, WAITING, Session, WaitingScene, laid_out, quiet, waiting_scenes
 from support.crash.simulator import Disk
+from support.tiers import in_gate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -100,7 +101,7 @@ def test_any_call_may_be_the_last_while_a_file_waits(name: str) -> None:
     assert count >= 4
 
 
-@pytest.mark.parametrize("name", WAITING)
+@pytest.mark.parametrize("name", in_gate(WAITING, ["lines come over", "it goes"], "scale"))
 def test_recoveries_may_crash_again_and_again_while_a_file_waits(name: str) -> None:
     of = scene(name)
     with quiet(is_day_over=of.is_day_over):

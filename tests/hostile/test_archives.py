@@ -22,6 +22,7 @@ from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
 from support.examples import examples
 from support.homes import Home
+from support.tiers import in_gate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +95,7 @@ def made_late(folder: Path, patch: pytest.MonkeyPatch, moment: str) -> Home:
     return home
 
 
-@pytest.fixture(params=STOPPED)
+@pytest.fixture(params=in_gate(STOPPED, ["noted"], "hostile"))
 def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Home:
     return made_late(tmp_path, monkeypatch, request.param)
 
@@ -343,7 +344,7 @@ FORGED_LATE: Final = [
 ]
 
 
-@pytest.mark.parametrize("moment", STOPPED)
+@pytest.mark.parametrize("moment", in_gate(STOPPED, ["noted"], "hostile"))
 @pytest.mark.parametrize("keys", FORGED_LATE, ids=".".join)
 @given(value=st.sampled_from([*VALUES, "rotate", "restore", 4096]))
 @examples(6)

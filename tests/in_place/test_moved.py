@@ -26,6 +26,7 @@ from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
 from support.examples import examples
 from support.homes import Crash, Home, Killed, crashed, silent, snapshot
+from support.tiers import in_gate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -713,7 +714,7 @@ def check_read(lives: list[Path], history: bytes) -> None:
         assert by_id.out.encode() == (history if by_id.code == 0 else b"")
 
 
-@pytest.mark.parametrize("is_rotated", [False, True])
+@pytest.mark.parametrize("is_rotated", in_gate([False, True], [True], "scale"))
 @pytest.mark.parametrize("begun", ["archive", "restore"])
 @pytest.mark.parametrize("then", ["archive", "restore"])
 def test_a_project_may_be_renamed_while_its_session_is_half_put_away(

@@ -18,10 +18,13 @@ GATE: Final = "gate"
 SOAK: Final = "soak"
 
 USUAL: Final = 100
-"""Examples that the gate tries of a property without a number of its own."""
+"""Examples of a property without a number of its own."""
+
+SHORTER: Final = 2
+"""The gate tries one in so many of them, always the same."""
 
 LONGER: Final = 5
-"""How many times as many the soak tries."""
+"""The soak tries so many times as many, always others."""
 
 
 FAILED: Final = Path(os.environ.get("HYPOTHESIS_STORAGE_DIRECTORY", ".hypothesis"), "examples")
@@ -39,7 +42,7 @@ _BOTH: Final[dict[str, Any]] = {
 }
 
 PROFILES: Final[dict[str, dict[str, Any]]] = {
-    GATE: {**_BOTH, "derandomize": True, "database": None, "max_examples": USUAL},
+    GATE: {**_BOTH, "derandomize": True, "database": None, "max_examples": USUAL // SHORTER},
     SOAK: {
         **_BOTH,
         "derandomize": False,
@@ -76,5 +79,5 @@ def draw_by_the_test_alone() -> None:
 
 
 def examples(count: int, **others: Any) -> settings:
-    """Return the settings of a test of which the gate tries so many examples."""
+    """Return the settings of a test of so many examples: `SHORTER` and `LONGER` say of what."""
     return settings(max_examples=count * settings().max_examples // USUAL, **others)
