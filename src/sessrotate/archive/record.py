@@ -141,14 +141,6 @@ class Intent(Struct, frozen=True):
         """The command that finishes it, or undoes it."""
         return "restore" if self.operation == "restore" else "rotate"
 
-    @property
-    def start(self) -> int:
-        """Where in the history, in bytes, the old live file's body began."""
-        segments = self.manifest.segments
-        if self.first < len(segments):
-            return segments[self.first].segment.span.start
-        return self.manifest.source_bytes
-
     def in_pack(self, span: Span) -> Span:
         """Return where in the pack a part of the history stands that was not archived before."""
         shift = self.swap.cut - self.manifest.source_bytes
@@ -323,11 +315,13 @@ def _makes_sense(intent: Intent) -> bool:
     swap = intent.swap
     late = None if swap.batch is None else swap.batch.span
     is_batch = late is None or (late.size > 0 and late.start >= swap.cut)
-    if not is_batch or intent.first > len(intent.manifest.segments):
+    listed = intent.manifest
+    if not is_batch or intent.first > len(listed.segments):
         return False
-    moved = intent.manifest.source_bytes - intent.start
-    if intent.operation == "rotate":
-        # One that seals nothing gives the tail another prefix, and that must be told apart.
-        does = moved > 0 or (not moved and swap.cut > 0 and swap.old != swap.new)
-        return does and swap.cut >= moved
-    return moved == 0 and swap.prefix == intent.manifest.source_bytes
+    if intent.operation == "restore":
+        is_all = intent.first == len(listed.segments)
+        return is_all and swap.prefix == listed.source_bytes
+    # One that moves nothing gives the tail another prefix, and that must be told apart.
+    moved = sum(entry.segment.span.size for entry in intent.moved)
+    does = moved > 0 or (not moved and swap.cut > 0 and swap.old != swap.new)
+    return does and swap.cut >= moved
