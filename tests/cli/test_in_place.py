@@ -195,7 +195,7 @@ def test_what_a_crash_left_is_mentioned_and_dealt_with(home: Home) -> None:
     assert "A rotation was interrupted: the next run finishes it." in told.out
     assert home.pack.exists()
     done = split(home)
-    finished = "Finished a rotation that was interrupted. On disk, that freed 4.0 KiB."
+    finished = "Finished a rotation that was interrupted. On disk, that freed 8.0 KiB."
     assert done.err == f"sessrotate: {finished}\n"
     assert "Nothing to cut" in done.out
     assert not home.pack.exists()

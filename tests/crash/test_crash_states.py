@@ -158,6 +158,7 @@ REDUNDANT: Final[dict[tuple[str, str], str]] = {
     ("fsync ID", "fsync manifest.json.partial"): AGAIN,
     ("fsync ID", "rename manifest.json.partial to manifest.json"): AGAIN,
     ("fsync ID", "unlink record.json"): HARMLESS,
+    ("fsync ID", "unlink manifest.json.partial"): HARMLESS,
     ("fsync archives", "rmdir ID"): HARMLESS,
     ("fsync ID", "unlink live.partial"): "A second name of the old file is known by its inode.",
     **dict.fromkeys(README, "It is a courtesy, and stands in for nothing."),
@@ -297,23 +298,22 @@ def test_late_lines_are_not_brought_over_before_the_intent_says_which() -> None:
     assert JUDGE.first_fault(moved(run, range(written, written + 2), begun)) is not None
 
 
+LISTED: Final = "rename manifest.json.partial to manifest.json"
+
+
 def test_an_intent_does_not_go_before_the_manifest_is_in_place() -> None:
     for name in (FIRST, SECOND):
         run = recording(name)
-        begun, gone = positions(run, "create manifest.json.partial", "unlink record.json")
-        assert JUDGE.first_fault(moved(run, range(gone, gone + 2), begun)) is not None
+        listed, gone = positions(run, LISTED, "unlink record.json")
+        assert JUDGE.first_fault(moved(run, range(gone, gone + 2), listed)) is not None
 
 
 def test_a_manifest_does_not_come_before_the_swap() -> None:
     for name in (FIRST, SECOND):
         run = recording(name)
-        begun, done, swapped = positions(
-            run,
-            "create manifest.json.partial",
-            "rename manifest.json.partial to manifest.json",
-            EXCHANGE,
-        )
-        assert JUDGE.first_fault(moved(run, range(begun, done + 2), swapped)) is not None
+        swapped, listed = positions(run, EXCHANGE, LISTED)
+        assert swapped < listed
+        assert JUDGE.first_fault(moved(run, range(listed, listed + 2), swapped)) is not None
 
 
 def test_a_restoration_takes_nothing_from_the_archive() -> None:

@@ -197,7 +197,7 @@ def test_before_every_change_of_a_rotation_a_program_may_save() -> None:
                 if not left[0]:
                     saved(found.where.live, AGAIN)
 
-            with Before(come).installed(), suppress(InUseError):
+            with Before(come).installed(), suppress(InUseError, DamagedError):
                 of.run(found)
             if left[0] > 0:
                 break

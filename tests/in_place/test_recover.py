@@ -148,6 +148,8 @@ def test_once_the_archive_counts_a_rewritten_live_file_does_not_keep_the_rest_fr
     lines = home.live.read_bytes().splitlines(keepends=True)
     home.live.write_bytes(b"".join(lines[1:]))
     assert deed(home) == "finish"
+    with pytest.raises(DamagedError, match="has what was written besides"):
+        home.rotate()
     with pytest.raises(RefusedError, match="does not begin with its header"):
         home.rotate()
     assert not home.is_busy()

@@ -176,20 +176,23 @@ def test_tidy_asks_for_no_more_room_than_a_rotation(small: Home, data: bytes) ->
     assert not done(("tidy", "--yes", ID), least - 4 * KIB)
 
 
-def test_a_full_disk_leaves_it_as_it_was(small: Home) -> None:
-    small.live.write_bytes(NOISY)
+@pytest.mark.parametrize(
+    "data", [NOISY, command_line.session(boundaries=60, rows=1)], ids=["large parts", "many parts"]
+)
+def test_a_full_disk_leaves_it_as_it_was(small: Home, data: bytes) -> None:
+    small.live.write_bytes(data)
     before = snapshot(small.config)
-    for left in range(0, 300 * KIB, 20 * KIB):
+    for left in range(0, 600 * KIB, 4 * KIB):
         fill = filled(small.config, left)
         ended = piped("rotate", ID, env=small.env)
         fill.unlink()
         if ended.code == 0:
-            assert left >= 4 * 60 * KIB
             break
         assert_one_sentence(ended, 74)
         assert "No space left on device" in ended.err
         assert snapshot(small.config) == before
-    assert small.stitched() == NOISY
+    assert "manifest.json" in small.archived()
+    assert small.stitched() == data
     assert not small.problems()
 
 
@@ -350,7 +353,7 @@ def test_a_byte_that_changed_in_the_pack_is_kept_with_it(unsealed: Home) -> None
     ended = command_line.called("rotate", ID)
     assert ended.code == 74
     (kept,) = (unsealed.config / "sessrotate" / "aside").iterdir()
-    assert f"A program edited the replaced file before it was let go: {kept}" in ended.err
+    assert f"A program changed the session while it was replaced: {kept}" in ended.err
     assert kept.read_bytes() == edited
     assert str(kept) in command_line.called("doctor").out
     assert command_line.called("rotate", ID).code == 0
@@ -359,16 +362,52 @@ def test_a_byte_that_changed_in_the_pack_is_kept_with_it(unsealed: Home) -> None
 
 
 @pytest.mark.parametrize("damage", [None, b"other"])
-def test_a_segment_that_is_lost_before_the_archive_counts_leaves_the_pack(
+def test_a_segment_that_is_lost_before_the_archive_counts_is_copied_again(
     unsealed: Home, damage: bytes | None
 ) -> None:
     unsealed.segment(1).unlink()
     if damage is not None:
         unsealed.segment(1).write_bytes(damage)
+    unsealed.rotate()
+    assert unsealed.stitched() == DATA
+    assert not unsealed.problems()
+
+
+def test_a_segment_that_is_lost_with_its_part_of_the_pack_leaves_that(unsealed: Home) -> None:
+    unsealed.segment(1).unlink()
+    with unsealed.pack.open("r+b") as file:
+        file.seek(LARGEST + LARGEST // 2)
+        file.write(b"X")
     ended = command_line.called("rotate", ID)
     assert ended.code == 74
     assert "egment 1" in ended.err
-    assert unsealed.pack.read_bytes() == DATA
+    assert len(unsealed.pack.read_bytes()) == len(DATA)
+
+
+@pytest.mark.parametrize("now", [b"", b"{}\n", row(1)])
+def test_a_pack_stays_if_the_live_file_is_not_the_new_one_any_more(home: Home, now: bytes) -> None:
+    """Another program empties it, or saves it anew, when the archive counts already."""
+    homes.crashed(home.rotate, "sessrotate.in_place.seal._close")
+    home.live.write_bytes(now)
+    ended = command_line.called("rotate", ID)
+    assert ended.code == 74
+    (kept,) = (home.config / "sessrotate" / "aside").iterdir()
+    assert str(kept) in ended.err
+    assert kept.read_bytes() == DATA
+    assert home.live.read_bytes() == now
+
+
+def test_a_live_file_that_is_saved_without_its_header_is_no_trim(unsealed: Home) -> None:
+    """It is the end of the old file then, as where its client had trimmed that."""
+    own = unsealed.live.read_bytes().splitlines(keepends=True)
+    other = unsealed.live.with_name("other")
+    other.write_bytes(b"".join(line for line in own if line in DATA))
+    assert DATA.endswith(other.read_bytes())
+    other.rename(unsealed.live)
+    for command in (["rotate", ID], ["run"], ["rotate", ID]):
+        assert command_line.called(*command).code == 74
+        assert unsealed.pack.read_bytes() == DATA
+        assert len(unsealed.archived() & {*NAMES}) == len(NAMES)
 
 
 def test_a_pack_of_other_bytes_adds_nothing_to_the_live_file(unsealed: Home) -> None:

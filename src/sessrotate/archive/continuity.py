@@ -208,10 +208,12 @@ def _is_held(found: FoundFiles, listed: Manifest | None, path: Path) -> bool:
 
 
 def _gone(where: Place) -> str:
-    return (
-        f"{printable(str(where.live))} is gone, and nothing says what {printable(str(where.pack))} "
-        "is: that may be all that is left of what it had last. Put a copy of it in that place."
-    )
+    name, pack = printable(str(where.live)), printable(str(where.pack))
+    is_left = f"nothing says what {pack} is: that may be all that is left of what it had last."
+    if where.project:
+        return f"{name} is gone, and {is_left} Put a copy of it in that place."
+    name = printable(where.live.name)
+    return f"{name} is gone, and {is_left} Put a copy of it into its project's folder, as {name}."
 
 
 def _headless_archive(found: FoundFiles) -> str | None:

@@ -111,7 +111,7 @@ def needed(planned: RotationPlan, source: Source) -> Need:
     spans = [planned.in_live(segment.span) for segment in planned.to_seal]
     root = place.root()
     least = blocks(planned.bytes_after) + _beside(planned, root)
-    free, most = fs.free_bytes(root), sum(blocks(span.size) for span in spans)
+    free, most = fs.free_bytes(root), sum(blocks(span.size) + _LISTED for span in spans)
     if not spans or free is None or free >= least + most:
         return Need(least + most, what)
     return Need(least + blocks(_stored(source, spans)), what)

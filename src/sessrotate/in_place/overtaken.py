@@ -42,7 +42,7 @@ def was_taken_back(place: Place) -> bool:
     with state.opened(place) as found:
         if not is_overtaken(found):
             return False
-        _take_back(found)
+        take_back(found)
         return True
 
 
@@ -51,10 +51,13 @@ def is_overtaken(found: State) -> bool:
 
     Nothing of the history is sealed then, so that the old file is whole. Reads both where the live
     file is not the new one. If that was kept, and has all of the old one, the live file goes on
-    from it in any case.
+    from it in any case. Another program may save a file like that, too: no client trims a session
+    of which nothing is kept.
     """
     begun, pack, live = found.intent, found.pack, found.live
     if begun is None or pack is None or live is None:
+        return False
+    if not trim.may_be_trimmed(found.place.live, found.place.session):
         return False
     if found.match not in {"old", "other", "kept"} or found.sign != "none" or found.is_gone:
         return False
@@ -63,7 +66,7 @@ def is_overtaken(found: State) -> bool:
     return trimmed.goes_on_at(pack, live) is not None
 
 
-def _take_back(found: State) -> None:
+def take_back(found: State) -> None:
     """Leave the old file as what a client kept, and remove what a swap made. The lock is held.
 
     The new file goes if it has nothing that the old one has not.

@@ -216,9 +216,12 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
     if found.drafted in {"old", "live"}:  # it goes before the pack, by which it is known
         fs.remove_files(place.archive, [names.DRAFT])
     if todo.deed == "finish":
-        sealed_copies.check(found)  # before the pack goes, which has what they are copies of
+        sealed_copies.repair(found)  # before the pack goes, which has what they are copies of
+    is_overtaken = todo.deed == "undo" and overtaken.is_overtaken(found)
+    if is_overtaken:  # only now
+        overtaken.take_back(found)
     stack.close()
-    if todo.deed == "undo":
+    if todo.deed == "undo" and not is_overtaken:
         if is_gone:  # the pack is the live file that was there before
             owner.check_unmoved(place)
             fs.create_folder(place.live.parent)

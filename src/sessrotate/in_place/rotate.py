@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sessrotate import clients, fs
+from sessrotate import clients, fs, names
 from sessrotate.archive import restored
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import HEAD, Intent, Mark, Swap
@@ -28,7 +28,7 @@ from sessrotate.in_place.obstacles import obstacles, strangers
 from sessrotate.in_place.sealed_copies import Copying
 from sessrotate.in_place.waiting import packs
 from sessrotate.model import FileIdentity, SealedSegment, Segment, Span
-from sessrotate.segments import live_body, live_header, scan
+from sessrotate.segments import live_body, live_header, manifest, scan
 from sessrotate.segments.live_header import LiveHeader
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system import in_use
@@ -36,6 +36,7 @@ from sessrotate.system.digest import ZERO, Fingerprint, Tally
 from sessrotate.system.source import Source
 
 BUFFER: Final = 256 * 1024
+_LISTED: Final = names.MANIFEST + names.PARTIAL
 
 _LATER: Final = "This usually resolves itself at the next compaction: try again after it."
 _WAITS: Final = "Its archive has a replaced file that still waits for a day: try again after that."
@@ -242,16 +243,19 @@ def execute(
         with swap.undone_unless_swapped(place, source):
             fs.create_folder(place.archive)
             with fs.Draft(place.draft) as draft:
+                listed = _manifest(planned, found, sealed)
                 copying = Copying(
                     archive=place.archive,
                     source=source,
-                    manifest=_manifest(planned, found, sealed),
-                    first=len(planned.archived) + len(planned.taken),
+                    manifest=listed,
+                    entries=listed.segments[len(planned.archived) + len(planned.taken) :],
                     shift=planned.prefix - planned.start,
                     spare=planned.bytes_after,
                 )
                 sealed_copies.write(copying, second)
-                begun = _write(planned, found, source, copying.manifest, draft)
+                # So that nothing behind the swap needs room.
+                fs.create_file(place.archive / _LISTED, manifest.dump(listed))
+                begun = _write(planned, found, source, listed, draft)
                 swap.begin(place, source, begun)
                 sealed_copies.name(copying)
                 return swap.swap(place, source, draft, begun, was=planned.source, wait=wait)
@@ -310,7 +314,7 @@ def _write(
     planned: RotationPlan,
     found: State,
     source: Source,
-    manifest: Manifest,
+    listed: Manifest,
     draft: fs.Draft,
 ) -> Intent:
     """Write the new live file, on the disk when this returns; return what is going to happen."""
@@ -322,7 +326,7 @@ def _write(
         carried.update(piece)
     line = Span(contract.cut, source.line_end(contract.cut, planned.end) + 1)
     boundary = Mark.of(source.read_at(line.start, line.size))
-    parent = manifest.segments[-1].digest
+    parent = listed.segments[-1].digest
     head = live_header.line(_header(planned, parent, carried.digest, boundary.digest))
     draft.append(head)
     for piece in carry():
@@ -347,7 +351,7 @@ def _write(
             tail=Mark(planned.end - contract.cut, tail.digest),
         ),
         first=len(planned.archived) + len(planned.taken),
-        manifest=manifest,
+        manifest=listed,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,11 +22,12 @@ from sessrotate.archive.late_lines import batch_end, is_at, said_again, whole
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Batch, Intent, Mark
 from sessrotate.archive.state import State
-from sessrotate.errors import DamagedError, InUseError, printable
+from sessrotate.errors import DamagedError, InUseError, SessrotateError, printable
 from sessrotate.in_place import aside, overtaken, restore, second_names, waiting
 from sessrotate.in_place.swap import change_record, write_intent
 from sessrotate.model import Span
-from sessrotate.segments import manifest
+from sessrotate.segments import load, manifest
+from sessrotate.segments.manifest import Manifest
 from sessrotate.system import in_use, lease
 from sessrotate.system.source import Source
 
@@ -61,10 +63,21 @@ def finish(place: Place, wait: float) -> str | None:
             if begun.operation == "restore":
                 restore.check(found)  # before the pack goes, which may be all that is left
             elif begun.listed is not None:
-                listed = manifest.dump(begun.listed)
-                fs.create_file_at_once(place.archive / names.MANIFEST, listed)
+                _list(place, begun.listed)
             if _close(found, begun, waits=waits is not None):
                 return waits
+
+
+def _list(place: Place, listed: Manifest) -> None:
+    """Have the archive count: give what was written for that its name, which needs no room."""
+    path, data = place.archive / names.MANIFEST, manifest.dump(listed)
+    written, there = path.with_name(path.name + names.PARTIAL), b""
+    with suppress(SessrotateError, OSError):  # there is none, in a later run
+        there = load.read_small(place.archive, written.name, manifest.MAX_BYTES)
+    if there == data:
+        fs.rename_files({written: path})
+    else:
+        fs.create_file_at_once(path, data)
 
 
 def _close(found: State, begun: Intent, *, waits: bool) -> bool:
@@ -72,12 +85,12 @@ def _close(found: State, begun: Intent, *, waits: bool) -> bool:
 
     The pack goes, or `waits`. The record says so last; after a restoration, that the live file is
     whole, and after a rotation, that it is not any more. Raises DamagedError if the pack was
-    edited: then it is kept.
+    edited, or the live file is not the new one any more: then the pack is kept.
     """
     place, pack, edited = found.place, found.pack, ""
     if pack is not None:
         was = pack.identity()
-        if not _is_archived(pack, begun):
+        if found.match not in {"new", "kept"} or not _is_archived(pack, begun):
             edited = aside.said(aside.keep(place, place.pack), place.live)
         elif was.size != pack.size() or (waits and not waiting.keep(found, was)):
             return False
@@ -88,7 +101,7 @@ def _close(found: State, begun: Intent, *, waits: bool) -> bool:
         restored = units.written(clock.stamp()) if begun.operation == "restore" else None
     change_record(place, intent=None, restored=restored)
     if edited:
-        raise DamagedError(f"A program edited the replaced file before it was let go: {edited}")
+        raise DamagedError(f"A program changed the session while it was replaced: {edited}")
     return True
 
 

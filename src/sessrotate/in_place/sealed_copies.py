@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from sessrotate import fs, names
-from sessrotate.errors import InUseError
+from sessrotate.errors import DamagedError, InUseError
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
 from sessrotate.model import SealedSegment, Span
@@ -40,7 +40,7 @@ _STEP: Final = 4 * 1024 * 1024
 
 
 class Copying(Struct, frozen=True):
-    """What is copied: the segments of a manifest to be, from number `first` on, of a live file.
+    """What is copied: these `entries` of a manifest to be, of a live file or one that it replaced.
 
     `shift` is where in the live file the history begins, in bytes; negative where it begins in the
     archive. `spare` bytes of the disk stay free: clients append meanwhile.
@@ -49,14 +49,9 @@ class Copying(Struct, frozen=True):
     archive: Path
     source: Source
     manifest: Manifest
-    first: int
+    entries: tuple[SealedSegment, ...]
     shift: int
     spare: int
-
-    @property
-    def entries(self) -> tuple[SealedSegment, ...]:
-        """The segments."""
-        return self.manifest.segments[self.first :]
 
     def path(self, entry: SealedSegment) -> Path:
         """Return the name that a segment's file gets."""
@@ -110,13 +105,33 @@ def name(copying: Copying) -> None:
     fs.rename_files({copying.draft(entry): copying.path(entry) for entry in copying.entries})
 
 
-def check(found: State) -> None:
-    """Raise DamagedError unless what an interrupted rotation copied is there, and reads back."""
-    if found.intent is None:
+def repair(found: State) -> None:
+    """Copy again what an interrupted rotation copied, and is gone or does not read back.
+
+    Raises DamagedError if that file has changed, too.
+    """
+    begun, pack = found.intent, found.pack
+    if begun is None:
         return
-    segments = load.of_manifest(found.place.archive, found.listing, found.intent.manifest)
-    for entry in found.intent.moved:
-        segment_set.check(segments, entry.segment.index)
+    segments = load.of_manifest(found.place.archive, found.listing, begun.manifest)
+    lost, problem = list[SealedSegment](), None
+    for entry in begun.moved:
+        try:
+            segment_set.check(segments, entry.segment.index)
+        except DamagedError as error:
+            lost.append(entry)
+            problem = error
+    if problem is None:
+        return
+    if pack is None:
+        raise problem
+    shift = begun.swap.cut - begun.manifest.source_bytes
+    copying = Copying(found.place.archive, pack, begun.manifest, tuple(lost), shift, 0)
+    try:
+        write(copying, lambda _done: None)
+    except InUseError:
+        raise problem from None
+    name(copying)
 
 
 def _header(manifest: Manifest, entry: SealedSegment) -> bytes:
