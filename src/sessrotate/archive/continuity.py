@@ -237,7 +237,7 @@ def _quoted(*paths: Path) -> str:
 def missing(found: FoundFiles) -> list[int]:
     """Return which segments the live file goes on from that are neither archived nor in the trash.
 
-    Of those that a manifest lists, it is that which says where they should be.
+    Those that a manifest lists are left out: it says where they are.
     """
     if found.header is None:
         return []

@@ -73,7 +73,8 @@ def plan(found: State) -> Recovery:
     if rebuild_manifest.is_lost(found):
         return Recovery(
             "rebuild",
-            f"The {names.MANIFEST} of the archive is gone or damaged: the next run makes it again.",
+            f"The {names.MANIFEST} of the archive is gone, damaged or too old: "
+            "the next run makes it again.",
             f"Made the {names.MANIFEST} of the archive again, from its segments.",
         )
     if not any(map(names.is_leftover, found.listing)):
@@ -218,7 +219,7 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
     if todo.deed == "finish":
         sealed_copies.repair(found)  # before the pack goes, which has what they are copies of
     is_overtaken = todo.deed == "undo" and overtaken.is_overtaken(found)
-    if is_overtaken:  # only now
+    if is_overtaken:  # by a trim that came since `was_taken_back` looked
         overtaken.take_back(found)
     stack.close()
     if todo.deed == "undo" and not is_overtaken:

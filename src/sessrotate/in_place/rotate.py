@@ -36,7 +36,6 @@ from sessrotate.system.digest import ZERO, Fingerprint, Tally
 from sessrotate.system.source import Source
 
 BUFFER: Final = 256 * 1024
-_LISTED: Final = names.MANIFEST + names.PARTIAL
 
 _LATER: Final = "This usually resolves itself at the next compaction: try again after it."
 _WAITS: Final = "Its archive has a replaced file that still waits for a day: try again after that."
@@ -96,6 +95,11 @@ class RotationPlan(Struct, frozen=True):
         """Return where in the live file a part of the history stands that is not archived yet."""
         shift = self.prefix - self.start
         return Span(span.start + shift, span.end + shift)
+
+    @property
+    def first(self) -> int:
+        """The number of the first segment that the archive does not have yet."""
+        return len(self.archived) + len(self.taken)
 
     @property
     def moved(self) -> int:
@@ -248,13 +252,13 @@ def execute(
                     archive=place.archive,
                     source=source,
                     manifest=listed,
-                    entries=listed.segments[len(planned.archived) + len(planned.taken) :],
+                    entries=listed.segments[planned.first :],
                     shift=planned.prefix - planned.start,
                     spare=planned.bytes_after,
                 )
                 sealed_copies.write(copying, second)
                 # So that nothing behind the swap needs room.
-                fs.create_file(place.archive / _LISTED, manifest.dump(listed))
+                fs.create_file(place.archive / names.NEXT_MANIFEST, manifest.dump(listed))
                 begun = _write(planned, found, source, listed, draft)
                 swap.begin(place, source, begun)
                 sealed_copies.name(copying)
@@ -350,7 +354,7 @@ def _write(
             prefix=len(head) + planned.carried_bytes,
             tail=Mark(planned.end - contract.cut, tail.digest),
         ),
-        first=len(planned.archived) + len(planned.taken),
+        first=planned.first,
         manifest=listed,
     )
 

@@ -70,12 +70,11 @@ def finish(place: Place, wait: float) -> str | None:
 
 def _list(place: Place, listed: Manifest) -> None:
     """Have the archive count: give what was written for that its name, which needs no room."""
-    path, data = place.archive / names.MANIFEST, manifest.dump(listed)
-    written, there = path.with_name(path.name + names.PARTIAL), b""
+    path, data, there = place.archive / names.MANIFEST, manifest.dump(listed), b""
     with suppress(SessrotateError, OSError):  # there is none, in a later run
-        there = load.read_small(place.archive, written.name, manifest.MAX_BYTES)
+        there = load.read_small(place.archive, names.NEXT_MANIFEST, manifest.MAX_BYTES)
     if there == data:
-        fs.rename_files({written: path})
+        fs.rename_files({place.archive / names.NEXT_MANIFEST: path})
     else:
         fs.create_file_at_once(path, data)
 
