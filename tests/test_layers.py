@@ -150,9 +150,9 @@ def test_a_module_imports_what_its_row_allows(name: str) -> None:
         assert any(other == each or other.startswith(f"{each}.") for each in may), other
 
 
-def test_modules_import_each_other_in_no_circle() -> None:
+def test_modules_import_each_other_in_no_circle_not_even_for_types() -> None:
     arrows = {
-        name: ours(imported(tree_of(name), at_run_time=True)) - {name, "__init__"}
+        name: ours(imported(tree_of(name), at_run_time=False)) - {name, "__init__"}
         for name in MODULES
     }
     while leaves := {name for name, to in arrows.items() if not to}:

@@ -11,14 +11,16 @@ import os
 import shlex
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from sessrotate import names
 from sessrotate.archive import archived_file, continued, place
+from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.late_lines import ends_in_a_row, left
 from sessrotate.archive.place import Place, that_wait
+from sessrotate.archive.recovery_table import Standing
 from sessrotate.clients.claude import trim
 from sessrotate.clients.common import listed as listed_in
 from sessrotate.errors import SessrotateError, printable
@@ -26,10 +28,6 @@ from sessrotate.segments import load
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system.source import Source
 from sessrotate.units import amount, some
-
-if TYPE_CHECKING:
-    from sessrotate.archive.found_files import FoundFiles
-    from sessrotate.archive.recovery_table import Standing
 
 Kind = Literal[
     "no archive",

@@ -8,29 +8,69 @@ number or a time.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sessrotate import fs, names
-from sessrotate.archive import archived_file, continued, record, restored
+from sessrotate import fs, names, units
+from sessrotate.archive import archived_file, continued, record
 from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent, Record
-from sessrotate.archive.restored import Restored
 from sessrotate.clients.claude import trim
+from sessrotate.clients.common import is_folder, is_link, names_in
 from sessrotate.errors import DamagedError, SessrotateError, printable, storage
 from sessrotate.model import Span
-from sessrotate.segments import live_header, load, manifest
+from sessrotate.segments import compressed, live_header, load, manifest
 from sessrotate.segments.live_header import LiveHeader
 from sessrotate.segments.manifest import Manifest
+from sessrotate.system import disk_use
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from sessrotate.archive.recovery_table import Drafted, Match, Sign
+
+
+class Restored(Struct, frozen=True):
+    """What is left of the archive of a session that is whole again.
+
+    `at` (ISO 8601, UTC) is since when, empty if nobody knows. `listed` is its manifest, None if
+    there is none to read; `files` are what that lists and is there, and last the manifest itself.
+    `others` are the names of segments that no manifest lists: nothing is known of them.
+    """
+
+    at: str
+    listed: Manifest | None
+    files: tuple[Path, ...]
+    others: tuple[str, ...]
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether anything of the history is among its files."""
+        return any(path.name != names.MANIFEST for path in self.files)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes its files have."""
+        found = 0
+        for path in self.files:
+            with suppress(OSError):
+                found += path.lstat().st_size
+        return found
+
+    @property
+    def allocated(self) -> int:
+        """How many bytes of the disk its files take."""
+        return disk_use.of(*self.files)
+
+    @property
+    def since(self) -> float | None:
+        """When it was restored, in seconds since 1970; None if nobody knows."""
+        return units.seconds(self.at)
 
 
 class FoundFiles(Struct, frozen=True, kw_only=True):
@@ -143,8 +183,16 @@ def record_of(place: Place, listing: frozenset[str]) -> bytes | None:
     """Return the bytes of a record; None if there is none."""
     if names.RECORD not in listing:
         return None
-    restored.check_record(place.archive)
+    _check_record(place.archive)
     return load.read_small(place.archive, names.RECORD, record.MAX_BYTES)
+
+
+def _check_record(archive: Path) -> None:
+    """Raise DamagedError if something else has the record's name: it could not be replaced."""
+    path = archive / names.RECORD
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise DamagedError(f"{printable(str(path))} is not a file: move it away.")
 
 
 def look(
@@ -220,7 +268,7 @@ def _listed(
     """Return the manifest that counts, and what is left of an archive whose session is whole."""
     whole = None if header is not None else live
     if whole is not None and told.restored:
-        return None, restored.left(place.archive, place.session, listing, told.restored)
+        return None, restored_archive(place.archive, place.session, listing, told.restored)
     if names.MANIFEST not in listing:
         return None, None
     found = _parsed(load.read_small(place.archive, names.MANIFEST, manifest.MAX_BYTES), header)
@@ -229,8 +277,29 @@ def _listed(
     # A copy from before was put back, or the record is lost, if it has all that is archived; and
     # what was put away may have been whole.
     if found is not None and found.source_bytes and continued.holds(whole, found.segments):
-        return None, restored.left(place.archive, place.session, listing, record.UNKNOWN)
+        return None, restored_archive(place.archive, place.session, listing, record.UNKNOWN)
     return found, None
+
+
+def restored_archive(archive: Path, session: str, listing: Collection[str], at: str) -> Restored:
+    """Return what an archive with these files is if its live file is whole since `at`."""
+    found = None
+    with suppress(SessrotateError):
+        data = load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES)
+        found = manifest.parse(data)
+    if found is not None and (found.session != session or found.source_digest):
+        found = None
+    there = {archive / name for name in names.segments_among(listing, session)}
+    trash = archive / names.TRASH
+    if not is_link(trash):
+        there |= {trash / name for name in names.segments_among(names_in(trash), session)}
+    entries = () if found is None else found.segments
+    ours = [archive / compressed.file_of(session, entry) for entry in entries]
+    files = [path for path in ours if path in there and not is_folder(path)]
+    if names.MANIFEST in listing:
+        files.append(archive / names.MANIFEST)
+    others = tuple(sorted(path.name for path in there.difference(files)))
+    return Restored("" if at == record.UNKNOWN else at, found, tuple(files), others)
 
 
 def _kept(place: Place, pack: Source | None) -> Iterator[Path]:

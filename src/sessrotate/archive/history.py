@@ -6,14 +6,12 @@ it, so a byte that is found here is found by all of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 
 from sessrotate.model import Span
-
-if TYPE_CHECKING:
-    from sessrotate.segments.manifest import Manifest
+from sessrotate.segments.manifest import Manifest
 
 Where = Literal["sealed", "pruned", "pack", "live"]
 

@@ -6,12 +6,11 @@ Rule: decided by what the files hold, never by a number or a time. The first row
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    from sessrotate.archive.record import Operation
+from sessrotate.archive.record import Operation
 
 Standing = Literal["before", "after", "unknown"]
 

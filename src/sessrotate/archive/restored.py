@@ -9,95 +9,20 @@ owner rotates such a session.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from sessrotate import names, units
+from sessrotate import names
 from sessrotate.archive import continued, place, record
+from sessrotate.archive.found_files import FoundFiles, Restored, restored_archive
 from sessrotate.archive.place import Place
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.common import is_folder, is_link, listed, names_in
-from sessrotate.errors import DamagedError, InputError, SessrotateError, printable
+from sessrotate.clients.common import listed, names_in
+from sessrotate.errors import InputError, SessrotateError, printable
 from sessrotate.model import SealedSegment, Segment
-from sessrotate.segments import compressed, load, manifest
-from sessrotate.segments.manifest import Manifest
+from sessrotate.segments import load
 from sessrotate.segments.segment_set import check
 from sessrotate.system import disk_use
-
-if TYPE_CHECKING:
-    from sessrotate.archive.state import State
-
-
-class Restored(Struct, frozen=True):
-    """What is left of the archive of a session that is whole again.
-
-    `at` (ISO 8601, UTC) is since when, empty if nobody knows. `listed` is its manifest, None if
-    there is none to read; `files` are what that lists and is there, and last the manifest itself.
-    `others` are the names of segments that no manifest lists: nothing is known of them.
-    """
-
-    at: str
-    listed: Manifest | None
-    files: tuple[Path, ...]
-    others: tuple[str, ...]
-
-    @property
-    def has_segments(self) -> bool:
-        """Whether anything of the history is among its files."""
-        return any(path.name != names.MANIFEST for path in self.files)
-
-    @property
-    def bytes(self) -> int:
-        """How many bytes its files have."""
-        found = 0
-        for path in self.files:
-            with suppress(OSError):
-                found += path.lstat().st_size
-        return found
-
-    @property
-    def allocated(self) -> int:
-        """How many bytes of the disk its files take."""
-        return disk_use.of(*self.files)
-
-    @property
-    def since(self) -> float | None:
-        """When it was restored, in seconds since 1970; None if nobody knows."""
-        return units.seconds(self.at)
-
-
-def left(archive: Path, session: str, listing: Collection[str], at: str) -> Restored:
-    """Return what an archive with these files is if its live file is whole since `at`."""
-    found = None
-    with suppress(SessrotateError):
-        data = load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES)
-        found = manifest.parse(data)
-    if found is not None and (found.session != session or found.source_digest):
-        found = None
-    there = {archive / name for name in names.segments_among(listing, session)}
-    trash = archive / names.TRASH
-    if not is_link(trash):
-        there |= {trash / name for name in names.segments_among(names_in(trash), session)}
-    entries = () if found is None else found.segments
-    ours = [archive / compressed.file_of(session, entry) for entry in entries]
-    files = [path for path in ours if path in there and not is_folder(path)]
-    if names.MANIFEST in listing:
-        files.append(archive / names.MANIFEST)
-    others = tuple(sorted(path.name for path in there.difference(files)))
-    return Restored("" if at == record.UNKNOWN else at, found, tuple(files), others)
-
-
-def check_record(archive: Path) -> None:
-    """Raise DamagedError if something else has the record's name: it could not be replaced."""
-    path = archive / names.RECORD
-    with suppress(FileNotFoundError):
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise DamagedError(f"{printable(str(path))} is not a file: move it away.")
 
 
 def of(where: Place) -> Restored | None:
@@ -108,7 +33,7 @@ def of(where: Place) -> Restored | None:
     if continued.is_behind_link(where.archive) or not (at := record.told(where.archive).restored):
         return None
     is_whole = os.path.lexists(where.live) and not continued.begins_so(where.live)
-    found = left(where.archive, where.session, frozenset(names_in(where.archive)), at)
+    found = restored_archive(where.archive, where.session, frozenset(names_in(where.archive)), at)
     return found if found.files and is_whole else None
 
 
@@ -133,7 +58,7 @@ def trash_bytes() -> int:
 # ── whether the live file has all of it ──────────────────────────────────────────────────────
 
 
-def is_held(found: State) -> bool:
+def is_held(found: FoundFiles) -> bool:
     """Tell whether the live file has all that is left of its archive. Reads as much of it."""
     kept = found.restored
     if kept is not None and not (kept.has_segments or kept.others):
@@ -145,7 +70,7 @@ def is_held(found: State) -> bool:
     return False
 
 
-def is_needed(found: State, copied: Callable[[], Collection[str]]) -> bool:
+def is_needed(found: FoundFiles, copied: Callable[[], Collection[str]]) -> bool:
     """Tell whether a live file of any project goes on from what is left, or a copy under any name.
 
     `copied` is as the function of that name; it is asked last, since it looks at every session.
@@ -173,7 +98,7 @@ def copied() -> frozenset[str]:
     return frozenset(found)
 
 
-def lacking(found: State) -> str | None:
+def lacking(found: FoundFiles) -> str | None:
     """Say that a live file lacks what was restored to it, and what helps; None if it does not."""
     kept, where = found.restored, found.place
     if kept is None or not (kept.has_segments or kept.others) or found.kept:
@@ -201,14 +126,14 @@ def lacking(found: State) -> str | None:
 # ── what a rotation by name does with it ─────────────────────────────────────────────────────
 
 
-def is_left(found: State) -> bool:
+def is_left(found: FoundFiles) -> bool:
     """Tell whether anything is left of the archive of a session that is whole again."""
     kept = found.restored
     return kept is not None and bool(kept.has_segments or kept.others)
 
 
 def taken_over(
-    found: State, parts: Sequence[Segment], *, proves: bool
+    found: FoundFiles, parts: Sequence[Segment], *, proves: bool
 ) -> tuple[SealedSegment, ...]:
     """Return the archived segments that need not be sealed again; all that are left, or none.
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.archive import late_lines
+from sessrotate.archive.place import Place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.clients.claude.rows import turn_of
@@ -31,10 +32,9 @@ from sessrotate.segments.segment_set import Problem
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from sessrotate.archive.place import Place
-
     Line = tuple[Span, bytes]
     """Where a line stands, with its newline, and its digest."""
+
 
 PREVENTION: Final = (
     "That is CLAUDE_CODE_TRANSCRIPT_LOCAL_GC=1 in the environment of Claude Code (2.1.287 and "

@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from sessrotate.archive.place import Place
+from sessrotate.archive.state import State
 from sessrotate.clients.claude import loading
+from sessrotate.clients.claude.ancestry import Carried
 from sessrotate.clients.claude.loading import Archived
 from sessrotate.errors import DamagedError
 from sessrotate.model import SealedSegment, Span
 from sessrotate.segments import compressed
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from sessrotate.archive.place import Place
-    from sessrotate.archive.state import State
-    from sessrotate.clients.claude.ancestry import Carried
 
 
 def archived(found: State, listed: Sequence[SealedSegment], *, is_cut: bool) -> Archived:

@@ -10,20 +10,17 @@ Rule: told by identity and by all that the file holds. What is not surely ours i
 from __future__ import annotations
 
 import stat
-from typing import TYPE_CHECKING
 
 from sessrotate import names, platforms
 from sessrotate.archive.continued import first_line, has_all_of, holds
 from sessrotate.archive.late_lines import begins_with, is_at
 from sessrotate.archive.record import Intent, Mark
+from sessrotate.archive.recovery_table import Drafted
+from sessrotate.archive.state import State
 from sessrotate.model import Span
 from sessrotate.segments import live_header
 from sessrotate.system import lease
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from sessrotate.archive.recovery_table import Drafted
-    from sessrotate.archive.state import State
 
 
 def judged(found: State) -> Drafted:

@@ -9,20 +9,17 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sessrotate import fs, names, platforms, units
 from sessrotate.archive.place import Place, holds_something
+from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.errors import RefusedError, printable
 from sessrotate.model import Segment
 from sessrotate.segments.scan import MAX_BOUNDARIES
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from sessrotate.archive.state import State
-
 
 _LARGEST: Final = 4096
 

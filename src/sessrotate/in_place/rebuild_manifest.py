@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from sessrotate import fs, names, units
 from sessrotate.archive import clock, continuity
+from sessrotate.archive.state import State
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
 from sessrotate.errors import DamagedError, printable
@@ -25,10 +26,6 @@ from sessrotate.segments import first_line, header_chain, manifest
 from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import SegmentFile, SegmentSet, body
 from sessrotate.system.digest import Tally
-
-if TYPE_CHECKING:
-    from sessrotate.archive.state import State
-
 
 RULE: Final = "before its manifest was lost"
 """Of the tombstones of segments that are in the trash."""

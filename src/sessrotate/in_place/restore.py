@@ -9,37 +9,33 @@ the live file is whole, and since when; until its owner rotates it by name, noth
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from sessrotate import fs
-from sessrotate.archive import continued, owner
+from sessrotate.archive import owner
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import HEAD, Intent, Mark, Swap
+from sessrotate.archive.state import State
 from sessrotate.errors import (
     DamagedError,
     InUseError,
     RefusedError,
-    SessrotateError,
     printable,
     storage,
 )
-from sessrotate.in_place import aside, gain, room, swap
+from sessrotate.in_place import gain, room, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.in_place.room import Need
-from sessrotate.model import SealedSegment, Span
+from sessrotate.model import Span
 from sessrotate.segments import load
 from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import HARMLESS, body
 from sessrotate.system import in_use
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
-
-if TYPE_CHECKING:
-    from sessrotate.archive.state import State
 
 
 class RestorePlan(Struct, frozen=True):
@@ -190,33 +186,6 @@ def _bring_back(planned: RestorePlan, found: State, progress: Callable[[int], No
             if not os.path.lexists(place.live):
                 swap.undo(place)
         raise
-
-
-# ── what follows the swap ────────────────────────────────────────────────────────────────────
-
-
-def check(found: State) -> None:
-    """Raise DamagedError, and put the archive aside, unless the live file holds all of it.
-
-    If its client trimmed that since, what was kept of it does.
-    """
-    wanted = () if found.intent is None else found.intent.manifest.segments
-    if wanted and not _is_held(found, wanted):
-        name, folder = printable(str(found.place.live)), aside.put_aside(found.place)
-        raise DamagedError(
-            f"{name} is not the history that was put there: its archive is kept in "
-            f"{printable(str(folder))}."
-        )
-
-
-def _is_held(found: State, wanted: Sequence[SealedSegment]) -> bool:
-    if found.live is not None and continued.holds(found.live, wanted):
-        return True
-    for path in found.kept:
-        with suppress(SessrotateError, OSError), Source.inside(path.parent, path.name) as kept:
-            if continued.holds(kept, wanted):
-                return True
-    return False
 
 
 def mark(place: Place) -> None:

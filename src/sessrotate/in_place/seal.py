@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -17,15 +18,15 @@ from typing import Final
 from msgspec.structs import replace
 
 from sessrotate import fs, names, units
-from sessrotate.archive import clock, state
+from sessrotate.archive import clock, continued, state
 from sessrotate.archive.late_lines import batch_end, is_at, said_again, whole
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Batch, Intent, Mark
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError, SessrotateError, printable
-from sessrotate.in_place import aside, overtaken, restore, second_names, waiting
+from sessrotate.in_place import aside, overtaken, second_names, waiting
 from sessrotate.in_place.swap import change_record, write_intent
-from sessrotate.model import Span
+from sessrotate.model import SealedSegment, Span
 from sessrotate.segments import load, manifest
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system import in_use, lease
@@ -61,7 +62,7 @@ def finish(place: Place, wait: float) -> str | None:
             if begun is None:
                 return None
             if begun.operation == "restore":
-                restore.check(found)  # before the pack goes, which may be all that is left
+                _check_restored(found)  # before the pack goes, which may be all that is left
             elif begun.listed is not None:
                 _list(place, begun.listed)
             if _close(found, begun, waits=waits is not None):
@@ -77,6 +78,30 @@ def _list(place: Place, listed: Manifest) -> None:
         fs.rename_files({place.archive / names.NEXT_MANIFEST: path})
     else:
         fs.create_file_at_once(path, data)
+
+
+def _check_restored(found: State) -> None:
+    """Raise DamagedError, and put the archive aside, unless the live file holds all of it.
+
+    If its client trimmed that since, what was kept of it does.
+    """
+    wanted = () if found.intent is None else found.intent.manifest.segments
+    if wanted and not _is_held(found, wanted):
+        name, folder = printable(str(found.place.live)), aside.put_aside(found.place)
+        raise DamagedError(
+            f"{name} is not the history that was put there: its archive is kept in "
+            f"{printable(str(folder))}."
+        )
+
+
+def _is_held(found: State, wanted: Sequence[SealedSegment]) -> bool:
+    if found.live is not None and continued.holds(found.live, wanted):
+        return True
+    for path in found.kept:
+        with suppress(SessrotateError, OSError), Source.inside(path.parent, path.name) as kept:
+            if continued.holds(kept, wanted):
+                return True
+    return False
 
 
 def _close(found: State, begun: Intent, *, waits: bool) -> bool:

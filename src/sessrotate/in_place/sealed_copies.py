@@ -12,11 +12,12 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from sessrotate import fs, names
+from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
@@ -25,10 +26,7 @@ from sessrotate.segments import compressed, header, load, segment_set
 from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import SegmentSet
 from sessrotate.system.digest import ZERO, Fingerprint
-
-if TYPE_CHECKING:
-    from sessrotate.archive.state import State
-    from sessrotate.system.source import Source
+from sessrotate.system.source import Source
 
 BUFFER: Final = 256 * 1024
 

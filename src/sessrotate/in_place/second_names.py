@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sessrotate import fs
+from sessrotate.archive.place import Place
 from sessrotate.clients.claude import trim
-
-if TYPE_CHECKING:
-    from sessrotate.archive.place import Place
 
 
 def give(place: Place, path: Path, at_ns: int | None = None) -> None:

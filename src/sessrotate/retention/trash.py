@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from sessrotate import fs, units
 from sessrotate.archive import restored, state
+from sessrotate.archive.found_files import Restored
 from sessrotate.archive.place import Place
-from sessrotate.archive.restored import Restored
 from sessrotate.archive.state import State
 from sessrotate.clients.common import listed
 from sessrotate.errors import RefusedError, printable, storage
