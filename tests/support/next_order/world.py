@@ -221,7 +221,9 @@ class World(Disk):
             *(self._matter(path, self.files[inode]) for path, inode in self.names.items())
         )
         left -= self.revived - lines_of(self.read(LIVE) or ())
-        self.require_no_more({line for line in self.required if line not in left | self.ever})
+        lost = {line for line in self.required if line not in left | self.ever}
+        self.plain &= not lost  # what was copied of it before may be more than its client has
+        self.require_no_more(lost)
         self.all_is_durable()
         self._look_at_the_tail()
         return states
