@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 
+from sessrotate import clients
 from sessrotate.platforms import PORTABLE
 from support import disk_guard
 
@@ -148,6 +149,17 @@ def test_a_module_imports_what_its_row_allows(name: str) -> None:
         if package in {"job", "status"} and other == "__init__":  # the version, for what they write
             continue
         assert any(other == each or other.startswith(f"{each}.") for each in may), other
+
+
+@_every_module
+def test_nothing_but_clients_imports_one_of_them(name: str) -> None:
+    if not name.startswith("clients"):
+        used = {
+            other.split(".")[1]
+            for other in ours(imported(tree_of(name), at_run_time=False))
+            if other.startswith("clients.")
+        }
+        assert used.isdisjoint(clients.CLIENTS)
 
 
 def test_modules_import_each_other_in_no_circle_not_even_for_types() -> None:

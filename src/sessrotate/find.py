@@ -18,8 +18,6 @@ from sessrotate import clients, names
 from sessrotate.archive import owner, place
 from sessrotate.archive.place import Place
 from sessrotate.clients import common
-from sessrotate.clients.claude import agents, preview
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import UUID, listed, names_in
 from sessrotate.clients.preview import EDGE, Sight, edges_of
 from sessrotate.clients.protocol import Client
@@ -64,11 +62,12 @@ def path_of(session: str) -> Path:
         return beside
     if len(found) == 1:
         return found[0].path
-    if not found and (alone := dict.fromkeys(path for _, path in agents.alone(session))):
+    client = clients.in_place()
+    if not found and (alone := dict.fromkeys(path for _, path in client.beside.alone(session))):
         return _of_agents(session, [*alone])
     if not found:
-        folder = printable(str(claude.projects_folder()))
-        others = ", ".join(each for each in clients.CLIENTS if each != claude.NAME)
+        folder = printable(str(client.files.projects_folder()))
+        others = ", ".join(each for each in clients.CLIENTS if each != client.files.NAME)
         elsewhere = f", nor is it a session of {others}" if others else ""
         raise WrongUsageError(
             f"There is no file or session {printable(session)} (in {folder}{elsewhere})."
@@ -157,9 +156,10 @@ def _seen(match: _Match) -> _Seen | None:
     except (SessrotateError, OSError):
         return None
     sight = clients.reader(match.client).sight(head, tail, is_whole=size <= EDGE)
-    if match.client is not claude:
+    if match.client is not clients.in_place().files:
         return _Seen(sight, size)
-    return _Seen(sight, size, preview.uuids(head, tail), preview.follows(head))
+    edges = clients.in_place().edges
+    return _Seen(sight, size, edges.uuids(head, tail), edges.follows(head))
 
 
 def _used(matches: list[_Match]) -> list[_Match]:
@@ -172,7 +172,7 @@ def _used(matches: list[_Match]) -> list[_Match]:
 
 
 def _may_be_meant(match: _Match) -> bool:
-    where = place.of(match.path) if match.client is claude else None
+    where = place.of(match.path) if match.client is clients.in_place().files else None
     return where is None or owner.may_be_meant(where)
 
 
@@ -213,7 +213,7 @@ def _beginning_with(session: str) -> Iterator[_Match]:
         yield from (_Match(path, client) for path in client.sessions(session))
     # A session whose live file is gone, or archived whole, is found by its archive.
     for where in place.archives(session):
-        yield _Match(where.live if where.project else where.archive, claude)
+        yield _Match(where.live if where.project else where.archive, clients.in_place().files)
     for client in clients.clients():
         yield from (_Match(path, client, is_copy=True) for path in client.copies(session))
 

@@ -92,6 +92,12 @@ def age(text: str) -> float | None:
     return float(int(found[1]) * _AGES[found[2]])
 
 
+def days(seconds: float) -> str:
+    """Return a length of time in days, in words."""
+    count = f"{round(seconds / DAY, 1):,g}"
+    return f"{count} day{'' if count == '1' else 's'}"
+
+
 def span(seconds: float) -> str:
     """Return a length of time in words, in the largest unit that gives a whole number."""
     for _, length, name in _SPANS:

@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from sessrotate import automation, fs
+from sessrotate.archive.place import Place
 from sessrotate.clients.codex import cold
 from sessrotate.render.common import size
+from sessrotate.retention import rollouts
+from sessrotate.retention.rollout_swap import Second
 from sessrotate.system import user_folders, zstd
 from support.command_line import called, write
 from support.homes import on_disk
@@ -225,6 +228,24 @@ def test_what_a_killed_resume_left_is_named_and_goes(
     ended = called("tidy", "--yes")
     assert "Recovered 1 session." in ended.out
     assert not left.exists()
+
+
+def test_a_form_that_goes_while_it_is_planned_for_is_no_fault(
+    codex: Codex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = codex.begin(OVER, 1, days=0)
+    other = cold.compressed(path)
+    seconds = rollouts.seconds
+
+    def found(where: Place) -> list[Second]:
+        there = seconds(where)
+        other.unlink()
+        return there
+
+    other.write_bytes(packed(OVER[:-500]))
+    monkeypatch.setattr(rollouts, "seconds", found)
+    ended = called("tidy", "--dry-run")
+    assert (ended.code, ended.err) == (0, "")
 
 
 def test_a_compressed_form_beside_the_plain_one_goes_and_the_plain_one_stays(codex: Codex) -> None:

@@ -11,7 +11,20 @@ import pytest
 
 from sessrotate import clients, find, open_session
 from sessrotate.clients import opaque
+from sessrotate.clients.claude import agents, calls, cleanup, preview, resume, trim
 from sessrotate.clients.claude import client as claude
+from sessrotate.clients.codex import cold
+from sessrotate.clients.in_place import (
+    Beside,
+    Calls,
+    CleanUp,
+    Edges,
+    Files,
+    InPlace,
+    Resume,
+    Trims,
+)
+from sessrotate.clients.protocol import Cold
 from sessrotate.errors import InUseError, NotASessionError, WrongUsageError
 from sessrotate.hook import call
 from sessrotate.model import LAYOUTS, Layout
@@ -41,6 +54,33 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Home) -> Path:  
     fakes.registered(monkeypatch, Fake(folder))
     monkeypatch.chdir(tmp_path)
     return path
+
+
+# ── the parts of what is in place ────────────────────────────────────────────────────────────
+
+
+def test_each_part_of_what_is_in_place_is_a_module_of_its_client() -> None:
+    files: Files = claude
+    edges: Edges = preview
+    resumes: Resume = resume
+    besides: Beside = agents
+    trims: Trims = trim
+    cleans: CleanUp = cleanup
+    calls_us: Calls = calls
+    frozen: Cold = cold
+    found = clients.in_place()
+    assert (found.files, found.edges, found.resume) == (files, edges, resumes)
+    assert (found.beside, found.trims, found.cleanup) == (besides, trims, cleans)
+    assert (found.calls, clients.cold()) == (calls_us, frozen)
+
+
+def test_a_client_without_a_part_has_nothing_of_it(tmp_path: Path) -> None:
+    found = InPlace({"files": claude.__name__})
+    assert found.files is claude
+    assert found.trims.replaced(tmp_path, ID) == found.beside.transcripts(tmp_path, ID) == []
+    assert found.trims.left(Source(Path(__file__)), [0], 1) is None
+    assert found.cleanup.in_force().deletes_at(tmp_path.stat(), is_desktop=False) is None
+    assert found.calls.silenced() is None
 
 
 # ── the registry ─────────────────────────────────────────────────────────────────────────────

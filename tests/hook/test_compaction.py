@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessrotate.clients.claude import calls
+from sessrotate.clients.in_place import Compacted
 from sessrotate.hook import compaction
-from sessrotate.hook.compaction import Compacted
+from sessrotate.model import Boundary
 from support import command_line, homes
 from support.command_line import boundary, row
 
@@ -55,9 +57,7 @@ def test_a_boundary_with_its_summary_is_the_compaction(home: Home) -> None:
     before = announced(home)
     assert looked(home, before) is None
     home.append(new(version="2.1.330", entrypoint="cli") + summary())
-    found = looked(home, before)
-    assert found is not None
-    assert (found.version, found.entrypoint) == ("2.1.330", "cli")
+    assert looked(home, before) == Compacted("auto")
 
 
 def test_it_is_found_when_it_comes_later(home: Home) -> None:
@@ -173,5 +173,7 @@ SDK: Final = {"version": "2.1.112", "entrypoint": "sdk-ts", "trigger": "manual"}
 def test_only_one_version_in_one_mode_writes_archived_rows_again(
     changes: dict[str, str], repeated: bool
 ) -> None:
-    found = {**SDK, **changes}
-    assert Compacted(**found).is_repeated_if_rotated is repeated
+    said = {**SDK, **changes}
+    line, trigger = new(version=said["version"], entrypoint=said["entrypoint"]), said["trigger"]
+    found = calls.compacted(line, Boundary(0, trigger=trigger))
+    assert found == Compacted(trigger, repeated)

@@ -22,6 +22,7 @@ from sessrotate.clients.codex import cold
 from sessrotate.clients.codex.preview import unpacked as unpacked_head
 from sessrotate.errors import InUseError, RefusedError, SessrotateError, StorageError
 from sessrotate.retention import rollouts, sizes
+from sessrotate.system.source import Source
 from sessrotate.units import DAY
 from support.crash.changes import Before, Faults, killed
 from support.crash.disk import Image
@@ -373,6 +374,23 @@ def test_a_form_that_a_kill_left_aside_stays_while_somebody_writes_to_it(codex: 
     with aside.open("ab"), pytest.raises(InUseError, match="in use"):
         rollouts.leave_one(codex.where())
     assert aside.read_bytes() == DATA
+
+
+def test_a_form_that_its_client_removes_while_it_is_looked_at_is_no_fault(
+    codex: Codex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = codex.begin(DATA)
+    other = path.with_name(f"{path.name}.zst")
+    itself = Source.itself
+
+    def opened(name: Path) -> Source:
+        other.unlink(missing_ok=True)
+        return itself(name)
+
+    other.write_bytes(packed(DATA))
+    monkeypatch.setattr(Source, "itself", opened)
+    assert rollouts.leave_one(codex.where()) == 0
+    assert codex.names() == [path.name]
 
 
 def test_of_a_form_that_a_kill_left_aside_nothing_goes_that_the_plain_one_lacks(

@@ -16,11 +16,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sessrotate import names
+from sessrotate import clients, names
 from sessrotate.archive import record
 from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.record import HEAD, Mark
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_link
 from sessrotate.errors import DamagedError, SessrotateError, storage
 from sessrotate.model import Boundary, SealedSegment, Span
@@ -167,7 +166,7 @@ def cut(header: LiveHeader, live: Source) -> Cut | None:
         live, begin, Mark(header.carried_bytes, header.carried_digest)
     ):
         return None
-    found = scan.scan(live, claude, lambda _done: None).boundaries
+    found = scan.scan(live, clients.in_place().files, lambda _done: None).boundaries
     behind = [boundary for boundary in found if boundary.offset >= begin]
     for boundary in behind:
         line = Span(boundary.offset, live.line_end(boundary.offset, live.size()) + 1)

@@ -18,10 +18,9 @@ from msgspec import Struct
 from sessrotate import names
 from sessrotate.archive import archived_file, continued, place
 from sessrotate.archive.found_files import FoundFiles
-from sessrotate.archive.late_lines import ends_in_a_row, left
+from sessrotate.archive.late_lines import left
 from sessrotate.archive.place import Place, that_wait
 from sessrotate.archive.recovery_table import Standing
-from sessrotate.clients.claude import trim
 from sessrotate.clients.common import listed as listed_in
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.segments import load
@@ -197,10 +196,10 @@ def _is_held(found: FoundFiles, listed: Manifest | None, path: Path) -> bool:
             if live is not None and live.identity().is_same_file(old.identity()):
                 return True
             # A client trimmed it meanwhile: it is put together by the name that it has for that.
-            if trim.names_of(place.live, place.session, os.fstat(old.fd)):
+            if place.client.trims.names_of(place.live, place.session, os.fstat(old.fd)):
                 return True
             # A row of settings that came late may be equal to one that stands there.
-            is_told = path == place.pack or ends_in_a_row(old)
+            is_told = path == place.pack or place.client.resume.ends_in_a_row(old)
             return is_told and continued.has_all_of(live, found.header, parts, old, place.session)
     return False
 

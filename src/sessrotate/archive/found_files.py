@@ -21,7 +21,6 @@ from sessrotate.archive import archived_file, continued, record
 from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent, Record
-from sessrotate.clients.claude import trim
 from sessrotate.clients.common import is_folder, is_link, names_in
 from sessrotate.errors import DamagedError, SessrotateError, printable, storage
 from sessrotate.model import Span
@@ -143,7 +142,7 @@ def has_other_name(place: Place, pack: Source) -> bool:
     draft's name, which is ours; as is one for a client that trims the file.
     """
     status = os.fstat(pack.fd)
-    ours = len(trim.names_of(place.live, place.session, status))
+    ours = len(place.client.trims.names_of(place.live, place.session, status))
     return status.st_nlink > 1 + ours + fs.same_as(status)(place.draft)
 
 
@@ -308,7 +307,7 @@ def _kept(place: Place, pack: Source | None) -> Iterator[Path]:
     Where nothing is under way, `pack` is None: what has that name is what the client trimmed.
     """
     status = None if pack is None else os.fstat(pack.fd)
-    for path in trim.replaced(place.live, place.session):
+    for path in place.client.trims.replaced(place.live, place.session):
         if status is None or not fs.same_as(status)(path):
             yield path
 

@@ -14,11 +14,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from sessrotate import clients
 from sessrotate.archive.record import Batch, Mark, Swap
-from sessrotate.clients.claude.survey import Survey
 from sessrotate.errors import printable
 from sessrotate.model import Span
-from sessrotate.parsing import lines
 from sessrotate.system.source import Source
 
 _PIECE: Final = 256 * 1024
@@ -85,10 +84,8 @@ def said_again(batch: Batch, pack: Source, since: int, live: Source) -> bytes:
 
 def _last_row(source: Source, end: int) -> bytes:
     """Return the last row of the conversation before an offset, no agent's; empty if none is."""
-    for start, stop, row in Survey(source, lines.WINDOW).backward(end):
-        if row is not None and row.uuid and not row.is_sidechain:
-            return source.read_at(start, stop - start) + b"\n"
-    return b""
+    row = clients.in_place().resume.last_row(source, end)
+    return b"" if row is None else source.read_at(row.start, row.size) + b"\n"
 
 
 def _agreed(swap: Swap, pack: Source, live: Source) -> tuple[int, int]:
@@ -134,12 +131,6 @@ def find(source: Source, start: int, data: bytes) -> int | None:
         drop = max(0, len(window) - len(data) + 1)
         window, position = window[drop:], position + drop
     return None
-
-
-def ends_in_a_row(source: Source) -> bool:
-    """Tell whether a file's last line is a row of the conversation, whole."""
-    last = next(Survey(source, lines.WINDOW).backward(source.size()), None)
-    return last is not None and last[2] is not None and bool(last[2].uuid)
 
 
 def left(path: Path, live: Path) -> str:

@@ -16,11 +16,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from sessrotate import names, platforms
+from sessrotate import clients, names, platforms
 from sessrotate.archive import continued, place, record
 from sessrotate.archive.place import Place
 from sessrotate.clients import common
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed, real
 from sessrotate.errors import InUseError, RefusedError, SessrotateError, printable
 from sessrotate.segments import live_header
@@ -56,7 +55,7 @@ class Places:
     def of(self, path: Path) -> Place | None:
         """Return what `place.of` does."""
         beside = self._beside.get(path.parent)
-        if beside is not None and claude.named(path.name) == "session":
+        if beside is not None and clients.in_place().files.named(path.name) == "session":
             session = names.session_of(path.name)
             return replace(beside, session=session, live=beside.live.with_name(path.name))
         where = place.of(path)
@@ -90,7 +89,7 @@ def _copied(path: Path, own: Place | None) -> Place | None:
     header = continued.tail_header(path, but=None if own is None else own.session)
     if header is None:
         return None
-    config, live = real(claude.projects_folder()).parent, path.absolute()
+    config, live = real(clients.in_place().files.projects_folder()).parent, path.absolute()
     return Place(config, live.parent.name, header.root, live)
 
 
@@ -232,7 +231,7 @@ def without_archive(path: Path, places: Places | None = None) -> Place | None:
 def every_without_archive() -> Iterator[Place]:
     """Yield the place of each such live file of this machine, in the order of their paths."""
     places = Places()
-    for path in claude.sessions():
+    for path in clients.in_place().files.sessions():
         where = without_archive(path, places)
         if where is not None:
             yield where

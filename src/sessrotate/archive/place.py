@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessrotate import names
+from sessrotate import clients, names
 from sessrotate.archive import continued, record
 from sessrotate.clients import common
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import ignored, is_file, is_folder, is_link, listed, names_in, real
+from sessrotate.clients.in_place import InPlace
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable, storage
 from sessrotate.segments import manifest
 from sessrotate.system import inside
@@ -86,9 +86,14 @@ class Place(Struct, frozen=True, dict=True):
         return self.config.joinpath(FOLDER, folder, names.key(self.session) + end)
 
     @property
+    def client(self) -> InPlace:
+        """The client whose session it is."""
+        return clients.in_place()
+
+    @property
     def registries(self) -> tuple[Path, ...]:
         """The folders in which a client that runs this session may have registered."""
-        return claude.registries(self.config)
+        return self.client.files.registries(self.config)
 
     @property
     def lock(self) -> Path:
@@ -132,7 +137,7 @@ def of(path: Path) -> Place | None:
     Whether a live file is its session's own, `owner` tells.
     """
     with storage("look at the folder of projects"):
-        projects = real(claude.projects_folder())
+        projects = real(clients.in_place().files.projects_folder())
         folder = real(path.parent)
         if path.name.endswith(names.SUFFIX):
             project = project_of(projects, folder)
@@ -212,7 +217,7 @@ class Projects(Struct, frozen=True):
 
 def projects() -> Projects:
     """Return what is in the folder of projects now."""
-    root = real(claude.projects_folder())
+    root = real(clients.in_place().files.projects_folder())
     found = {each.name: real(each) if is_link(each) else each for each in listed(root)}
     return Projects(root, found)
 
@@ -274,8 +279,8 @@ def is_whole_again(archive: Path) -> bool:
 
 def live_files(session: str) -> Iterator[Place]:
     """Yield the files of all projects that are called like a session's live file."""
-    root = real(claude.projects_folder())
-    for project in claude.distinct(listed(root)):
+    root = real(clients.in_place().files.projects_folder())
+    for project in common.distinct(listed(root)):
         for where in all_named(root, project.name, (session,)):
             if is_file(where.live) and not is_link(where.live):
                 yield where
@@ -299,18 +304,18 @@ def holds_something(folder: Path) -> bool:
 def of_live(path: Path) -> Place:
     """Return the place of a live file; raise RefusedError if no client looks for it there."""
     name = printable(str(path))
-    if path.name.startswith(claude.AGENT):
+    if clients.in_place().beside.is_agent(path.name):
         raise RefusedError(
             f"{name} is an agent's transcript: it belongs to its session, and stays as it is. "
             "`split` without --in-place copies any file into a folder."
         )
-    if claude.named(path.name) == "copy" and not path.name.endswith(names.SUFFIX):
+    if clients.in_place().files.named(path.name) == "copy" and not path.name.endswith(names.SUFFIX):
         raise RefusedError(
             f"{name} is called like a copy, and no client lists it: give it a name of its own."
         )
     place = of(path)
     if place is None or place.live.name != path.name:
-        folder = printable(str(claude.projects_folder()))
+        folder = printable(str(clients.in_place().files.projects_folder()))
         raise RefusedError(
             f"{name} is not in {folder}, where the client keeps its sessions: only there can one "
             "be changed in place. CLAUDE_CONFIG_DIR names another folder; `split` without "
@@ -331,7 +336,7 @@ def of_archived(path: Path) -> Place:
 
 def root() -> Path:
     """Return the folder of all that is ours."""
-    return real(claude.projects_folder()).parent / FOLDER
+    return real(clients.in_place().files.projects_folder()).parent / FOLDER
 
 
 def run_lock() -> Path:

@@ -12,11 +12,10 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from sessrotate import names
+from sessrotate import clients, names
 from sessrotate.archive import continued, place, record
 from sessrotate.archive.found_files import FoundFiles, Restored, restored_archive
 from sessrotate.archive.place import Place
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed, names_in
 from sessrotate.errors import InputError, SessrotateError, printable
 from sessrotate.model import SealedSegment, Segment
@@ -90,8 +89,8 @@ def copied() -> frozenset[str]:
 
     Looks at the first bytes of every session.
     """
-    found = set()
-    for path in (*claude.sessions(), *claude.copies()):
+    found, files = set(), clients.in_place().files
+    for path in (*files.sessions(), *files.copies()):
         header = continued.tail_header(path, but=names.session_of(path.name))
         if header is not None:
             found.add(header.root)

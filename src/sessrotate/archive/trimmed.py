@@ -4,7 +4,7 @@ Promise: two files, of one session → where in the newer one the bytes begin th
 not have; or nothing, if that cannot be told for certain. And whether lines are all archived.
 
 Rule: two answers that know nothing of each other have to be the same. The client's own rule says
-what it leaves of the older file (`clients.claude.trim`). And the lines of both files are compared,
+what it leaves of the older file (`in_place.Trims`). And the lines of both files are compared,
 whatever they are. Only reads; memory is bounded by the number of lines.
 """
 
@@ -17,11 +17,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from sessrotate import clients
 from sessrotate.archive import late_lines
 from sessrotate.archive.place import Place
-from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude import trim
-from sessrotate.clients.claude.rows import turn_of
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.model import Span
 from sessrotate.parsing import records
@@ -60,12 +58,14 @@ def goes_on_at(old: Source, new: Source) -> int | None:
     end = old.size()
     if not end or old.read_at(end - 1, 1) != b"\n":
         return None
-    boundaries = [found.offset for found in scan.scan(old, claude, lambda _done: None).boundaries]
+    client = clients.in_place()
+    scanned = scan.scan(old, client.files, lambda _done: None)
+    boundaries = [found.offset for found in scanned.boundaries]
     compared = _compared(old, new, boundaries[-1]) if boundaries else None
     if compared is None:
         return None
     at, seen = compared
-    left = trim.left(old, boundaries, seen)
+    left = client.trims.left(old, boundaries, seen)
     if left is None or sum(span.size for span in left) != at:
         return None
     return at if late_lines.begins_with(new, [(old, span) for span in left]) else None
@@ -170,13 +170,13 @@ def _are_late(old: Source, start: int, new: Source, at: int) -> bool:
 
 
 def _is_of_settings(source: Source, span: Span) -> bool:
-    row = turn_of(source.read_at(span.start, span.size)) if span.size <= _LONGEST else None
-    return row is not None and not row.uuid
+    trims = clients.in_place().trims
+    return span.size <= _LONGEST and trims.is_of_settings(source.read_at(span.start, span.size))
 
 
 def _is_superseded(source: Source, span: Span) -> bool:
-    row = turn_of(source.read_at(span.start, span.size)) if span.size <= _LONGEST else None
-    return row is not None and row.type in trim.SUPERSEDED
+    trims = clients.in_place().trims
+    return span.size <= _LONGEST and trims.is_superseded(source.read_at(span.start, span.size))
 
 
 def _lines(source: Source, span: Span) -> Iterator[Line]:

@@ -18,9 +18,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
-from sessrotate import units
-from sessrotate.clients.claude import cleanup
-from sessrotate.clients.codex.client import folders
+from sessrotate import clients, units
 from sessrotate.clients.common import is_folder
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable, storage
 from sessrotate.hook import call, installation
@@ -94,7 +92,11 @@ def parts() -> tuple[Part, ...]:
             "programs that look for *.jsonl no longer see them. The nightly run does it.",
         ),
     )
-    return tuple(each for each in every if each.name != "codex" or any(map(is_folder, folders())))
+    return tuple(
+        each
+        for each in every
+        if each.name != "codex" or any(map(is_folder, clients.cold().folders()))
+    )
 
 
 def saving(older_than: str = "") -> str:
@@ -108,7 +110,7 @@ def saving(older_than: str = "") -> str:
         found = file.read(None).settings.archive
         margin, age = found.before_cleanup, age if found.older_than is None else found.older_than
     margin = _MARGIN if margin is None else margin
-    return cleanup.in_force().saving(margin, older_than=age)
+    return clients.in_place().cleanup.in_force().saving(margin, older_than=age)
 
 
 def completed(wanted: frozenset[str]) -> frozenset[str]:
@@ -261,7 +263,7 @@ def _wanted(parts: frozenset[str], older_than: str) -> Iterator[tuple[Key, str]]
 
 def _margin() -> str:
     """Return the setting that saves sessions in time: in days if that is a whole number."""
-    third = cleanup.in_force().period / 3
+    third = clients.in_place().cleanup.in_force().period / 3
     hours = max(1, int((min(_MARGIN, third) or _MARGIN) // 3600))
     return f"{hours}h" if hours % 24 or not hours else f"{hours // 24}d"
 

@@ -16,9 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sessrotate import units
-from sessrotate.clients.claude import cleanup
-from sessrotate.clients.claude import client as claude
+from sessrotate import clients, units
 from sessrotate.clients.common import is_folder
 from sessrotate.errors import INTERRUPTED, InUseError, SessrotateError, printable
 from sessrotate.hook import installation, notes
@@ -194,7 +192,7 @@ def _folders() -> Iterator[Finding]:
         if not named or name.startswith("XDG_"):  # those are made when they are needed
             continue
         is_config = name == "CLAUDE_CONFIG_DIR"
-        path = claude.config_folder() if is_config else schedule.absolute(named)
+        path = clients.in_place().files.config_folder() if is_config else schedule.absolute(named)
         shown = printable(str(path), 1000)
         if not is_folder(path):
             yield finding("settings: no folder", path, name=name, folder=shown)
@@ -232,11 +230,11 @@ def _schedule(found: Installed | None, *, is_saved: bool) -> Iterator[Finding]:
 
 def _saving(found: Installed | None, margin: float) -> Iterator[Finding]:
     """Yield that the client deletes sessions too soon for a nightly run to save them."""
-    rule, every = cleanup.in_force(), units.DAY
+    rule, every = clients.in_place().cleanup.in_force(), units.DAY
     if found is not None and found.every is not None:
         every = max(found.period, units.DAY)
     if not rule.leaves_time(margin, every):
-        path = rule.origin or claude.settings_file()
+        path = rule.origin or clients.in_place().files.settings_file()
         yield finding("settings: wrong", path, why=rule.saving(margin, every))
 
 
@@ -245,7 +243,7 @@ def _hook() -> Iterator[Finding]:
     try:
         there = installation.installed()
     except SessrotateError as error:
-        yield finding("settings: wrong", claude.settings_file(), why=error)
+        yield finding("settings: wrong", clients.in_place().files.settings_file(), why=error)
     else:
         for why in unheard(there):
             yield finding("settings: wrong", there.path, why=why)
@@ -257,7 +255,7 @@ def _hook() -> Iterator[Finding]:
 
 def unheard(there: installation.Installed) -> Iterator[str]:
     """Yield why the client does not call our hook, or calls it in vain."""
-    silenced = cleanup.silenced(cleanup.settings())
+    silenced = clients.in_place().calls.silenced()
     if there.commands and silenced:
         where, name = silenced
         yield (

@@ -25,7 +25,6 @@ from sessrotate.cli.options import (
     paths_of,
     sized,
 )
-from sessrotate.clients.claude import client as claude
 from sessrotate.errors import printable
 from sessrotate.render import list as render_list
 from sessrotate.render import list_json
@@ -115,7 +114,7 @@ def command(
         streams.write_all(list_json.as_json(shown))
     else:
         _show(shown, known, now, by)
-        if others := claude.other_folders():
+        if others := clients.in_place().files.other_folders():
             named = " and ".join(printable(str(path)) for path in others)
             streams.message(f"Not listed: {named}. CLAUDE_CONFIG_DIR=FOLDER lists one of them.")
     _tell(unread)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from msgspec.structs import replace
 
+from sessrotate import clients
 from sessrotate.cli import pager, streams
 from sessrotate.cli.options import (
     AllowGaps,
@@ -25,7 +26,6 @@ from sessrotate.cli.options import (
     counted,
     flag,
 )
-from sessrotate.clients.claude import client as claude
 from sessrotate.errors import WrongUsageError
 from sessrotate.parsing.records import Record, on_one_line
 from sessrotate.reading import part, select, start
@@ -130,7 +130,8 @@ def command(
         choice = replace(choice, include=None if choice.include is None else select.EVERYTHING)
     on_gap = streams.gaps(with_turns=turns is not None) if allow_gaps else None
     with open_session(session, on_gap=on_gap) as opened:
-        is_agents = opened.client == claude.NAME and opened.path.name.startswith(claude.AGENT)
+        is_agents = opened.client == clients.in_place().files.NAME
+        is_agents = is_agents and clients.in_place().beside.is_agent(opened.path.name)
         if is_agents and choice.include is not None:  # all of it is a sidechain
             choice = replace(choice, include=choice.include | {"sidechains"})
         read = segment or [opened.segments[-1].index]

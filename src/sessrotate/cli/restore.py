@@ -13,13 +13,11 @@ from typing import Annotated, NoReturn
 import typer
 from msgspec.structs import replace
 
-from sessrotate import find
+from sessrotate import clients, find
 from sessrotate.archive import owner, place, restored
 from sessrotate.archive.place import Place
 from sessrotate.cli import archives, driver, streams
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, flag, one_of, whole
-from sessrotate.clients.claude import cleanup
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import real
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
 from sessrotate.in_place import gain, operations, outcome
@@ -144,9 +142,10 @@ def _in_project(where: Place, folder: Path) -> Place:
 
     That is named by the folder of its sessions, or by the one that the client runs in.
     """
-    projects, here = real(claude.projects_folder()), folder.absolute()
+    files, here = clients.in_place().files, folder.absolute()
+    projects = real(files.projects_folder())
     name = place.project_of(projects, here.parent.resolve() / here.name)
-    return next(place.all_named(projects, name or claude.project_name(here), (where.session,)))
+    return next(place.all_named(projects, name or files.project_name(here), (where.session,)))
 
 
 # ── one ──────────────────────────────────────────────────────────────────────────────────────
@@ -169,8 +168,8 @@ def _one(where: Place, how: _How) -> None:
     if how.dry_run:
         restore.check_room(done)
     elif how.wanted.touch is None and done.is_back:
-        status, rule = where.live.stat(), cleanup.in_force()
-        at = rule.deletes_at(status, is_desktop=cleanup.is_desktop(where.live))
+        status, rule = where.live.stat(), where.client.cleanup.in_force()
+        at = rule.deletes_at(status, is_desktop=where.client.cleanup.is_desktop(where.live))
         if at is not None and at <= (now := time.time()):
             changed = status.st_mtime
             streams.message(render_restore.old(now - changed, at - changed))

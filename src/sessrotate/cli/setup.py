@@ -8,12 +8,11 @@ from typing import Annotated
 
 import typer
 
-from sessrotate import automation, units
+from sessrotate import automation, clients, units
 from sessrotate.automation import Automation, Part, findings
 from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Yes, flag
 from sessrotate.cli.schedule import tell_of_crontab
-from sessrotate.clients.claude import client as claude
 from sessrotate.errors import WrongUsageError, exit_code, printable
 from sessrotate.job import schedule
 from sessrotate.job.config import keys
@@ -110,5 +109,6 @@ def _difference(planned: Automation) -> Iterator[str]:
 
 def _running() -> int:
     """Return how many clients say that they run."""
-    folders = claude.registries(claude.projects_folder().parent)
+    files = clients.in_place().files
+    folders = files.registries(files.projects_folder().parent)
     return len({*in_use.running(folders)})

@@ -8,13 +8,11 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from sessrotate import find, fs
+from sessrotate import clients, find, fs
 from sessrotate.archive import place, restored
 from sessrotate.archive.place import Place
 from sessrotate.cli import archives, driver
 from sessrotate.cli.options import Config, DryRun, Json, ManySessions, Quiet, Yes, sized
-from sessrotate.clients.claude import client as claude
-from sessrotate.clients.codex import client as codex
 from sessrotate.in_place import gain
 from sessrotate.in_place.outcome import Outcome, Result
 from sessrotate.job import run
@@ -139,10 +137,14 @@ def _with_the_rest(tidied: Tidied, planned: Report) -> Tidied:
 
 def _measured() -> dict[str, int]:
     """Return how many bytes of the disk the sessions that tidying makes smaller take, by client."""
-    return {claude.NAME: gain.measured_all(), codex.NAME: rollouts.measured_all()}
+    return {
+        clients.in_place().files.NAME: gain.measured_all(),
+        clients.cold().FORMAT.NAME: rollouts.measured_all(),
+    }
 
 
 def _free(taken: dict[str, int]) -> int | None:
     """Return how many bytes are free on the disk of the client whose sessions take most."""
-    is_codex = taken[codex.NAME] > taken[claude.NAME]
+    codex = clients.cold().FORMAT
+    is_codex = taken[codex.NAME] > taken[clients.in_place().files.NAME]
     return fs.free_bytes(codex.sessions_folder() if is_codex else place.root().parent)

@@ -12,12 +12,14 @@ other clients add nothing to the start-up time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from sessrotate.clients.common import real
-from sessrotate.clients.protocol import Client, Format, Reader, Telling
+from sessrotate.clients.in_place import InPlace
+from sessrotate.clients.protocol import Client, Cold, Format, Reader, Telling, nothing
 from sessrotate.errors import NotASessionError, printable
 
 if TYPE_CHECKING:
@@ -117,6 +119,27 @@ def of_set(name: str | None, head: Callable[[], bytes]) -> Client:
     if found is None:
         return first() if name is None else _folder(_UNKNOWN)[0].client()
     return found
+
+
+def in_place() -> InPlace:
+    """Return the client whose sessions are rotated in place: the first that says how."""
+    return _in_place(CLIENTS)
+
+
+@cache
+def _in_place(names: tuple[str, ...]) -> InPlace:
+    folders = (import_module(f"{__name__}.{name}") for name in names)
+    found: InPlace = next(folder.IN_PLACE for folder in folders if hasattr(folder, "IN_PLACE"))
+    return found
+
+
+def cold() -> Cold:
+    """Return the client whose sessions are compressed whole: the first that reads such ones."""
+    for name in CLIENTS:
+        module = getattr(import_module(f"{__name__}.{name}"), "COLD", None)
+        if module is not None:
+            return cast("Cold", import_module(module))
+    return cast("Cold", nothing(Cold))
 
 
 def reader(client: Client) -> Reader:

@@ -234,3 +234,20 @@ def in_order(records: Callable[[], Iterable[Record]], order: Sequence[int]) -> I
                 room -= len(record.line)
         if rank == before:
             return  # there are fewer than there were: somebody else changed the session
+
+
+def distinct(paths: Iterable[Path], unread: Unread = ignored) -> list[Path]:
+    """Return the folders among paths in their order, each once however many links lead to it.
+
+    The folder itself counts before any link to it.
+    """
+    found: dict[tuple[int, int], Path] = {}
+    for path in paths:
+        with passing_over(path, unread):
+            status = path.stat()
+            if stat.S_ISDIR(status.st_mode):
+                here = status.st_dev, status.st_ino
+                if here not in found or (is_link(found[here]) and not is_link(path)):
+                    found.pop(here, None)
+                    found[here] = path
+    return [*found.values()]

@@ -9,6 +9,7 @@ specimens of the tests.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Reversible
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
@@ -38,6 +39,12 @@ class Format(Struct, frozen=True):
     def reader(self) -> Reader:
         """Load and return the format's `Reader`."""
         return cast("Reader", import_module(self.reader_module))
+
+
+@cache
+def nothing(protocol: type) -> object:
+    """Return what answers all questions as the protocol itself does: of what a client lacks."""
+    return type(protocol.__name__, (protocol,), {})()
 
 
 class Client(Protocol):
@@ -230,3 +237,76 @@ class Placing(Protocol):
 
         `head` is the file's first 64 KiB; `known` are folders in which clients were run.
         """
+
+
+class Cold(Protocol):
+    """A client that reads sessions which are compressed whole: its names for either form.
+
+    What has a body is asked where there is no such client, too.
+    """
+
+    @property
+    def FORMAT(self) -> Client:  # noqa: N802 - a constant of the module
+        """Its format."""
+        return cast("Client", import_module("sessrotate.clients.opaque"))
+
+    @property
+    def WINDOW(self) -> int:  # noqa: N802 - a constant of the module
+        """Log 2 of the largest window of zstd that the client reads."""
+
+    def folders(self) -> tuple[Path, ...]:
+        """Return the folders in which, or below which, the client keeps its sessions."""
+        return ()
+
+    def is_named_so(self, file_name: str) -> bool:  # noqa: ARG002 - for others
+        """Tell whether the client takes a file of this name for a session, in either form."""
+        return False
+
+    def is_session(self, path: Path) -> bool:  # noqa: ARG002 - for others
+        """Tell whether a path names a session where the client looks for one, in either form."""
+        return False
+
+    def is_archived(self, path: Path) -> bool:
+        """Tell whether the user has archived a session by the client's own command."""
+
+    def is_readable(self, path: Path) -> bool:
+        """Tell whether a compressed session begins as one that can be decompressed, or is empty."""
+
+    def plain(self, path: Path) -> Path:
+        """Return the name of the plain form, whichever form `path` names, aside or not."""
+
+    def compressed(self, path: Path) -> Path:
+        """Return the name of the compressed form."""
+
+    def form(self, path: Path) -> Path:
+        """Return the form that the client takes: the plain one, if that is there."""
+
+    def aside(self, path: Path) -> Path:
+        """Return the name that a form has while the other takes its place."""
+
+    def all_names(self, path: Path) -> tuple[Path, ...]:
+        """Return all names that files of a session have, drafts left out."""
+
+    def seconds(self) -> Iterator[Path]:
+        """Yield what is there of sessions besides the file that their client takes."""
+        return iter(())
+
+    def left_behind(self, now: float) -> Iterator[Path]:  # noqa: ARG002 - for others
+        """Yield the files that were left beside sessions a day before `now`, or earlier.
+
+        `now` is in seconds since 1970.
+        """
+        return iter(())
+
+    def unread_by(self, now: float) -> str:  # noqa: ARG002 - for others
+        """Say which clients may not find a compressed session; empty if none wrote any lately."""
+        return ""
+
+    def is_written_to_blindly(self, now: float) -> bool:
+        """Tell whether a client wrote lately that holds no lock while a session is open."""
+
+    def maintenance_lock(self) -> Path:
+        """Return what is held (flock) by whoever compresses or migrates sessions."""
+
+    def writer_locks(self, path: Path) -> tuple[Path, Path]:
+        """Return what is held by whoever takes a writer's lock, and the lock of a session's."""

@@ -40,10 +40,6 @@ from sessrotate.archive.owner import Places
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.automation.findings import Finding, finding, not_running
-from sessrotate.clients.claude import agents, cleanup, trim
-from sessrotate.clients.claude import client as claude
-from sessrotate.clients.codex import client as codex
-from sessrotate.clients.codex import cold
 from sessrotate.clients.common import is_file, is_folder, listed, real
 from sessrotate.doctor.settings import Setting, settings
 from sessrotate.errors import DamagedError, RequestError, SessrotateError, printable
@@ -101,7 +97,7 @@ def findings(archives: Sequence[Place] | None = None) -> Iterator[Finding]:
 
 def _obstacles() -> Iterator[Finding]:
     """Yield what prevents every rotation on this machine."""
-    projects, root = claude.projects_folder(), place.root()
+    projects, root = clients.in_place().files.projects_folder(), place.root()
     if not is_folder(projects):
         return
     above = next(filter(is_folder, (root, *root.parents)))
@@ -203,7 +199,7 @@ def _gone(found: State, say: Say) -> Finding:
     files = [each.live for each in place.live_files(found.place.session)]
     if others := [printable(str(live)) for live in files if continued.fits(live, archive)]:
         return say("doubled: live files", others=" or ".join(others))  # one would be its own
-    for path in claude.sessions():
+    for path in clients.in_place().files.sessions():
         copied = owner.of_copy(path)
         if copied is not None and copied.archive == archive:
             return say("renamed", renamed=path)
@@ -275,7 +271,7 @@ def _swept(where: Place) -> Iterator[str]:
     """Say when the client deletes what it kept: with the session, by the time of its file."""
     with suppress(OSError):
         status = where.live.stat()
-        at = cleanup.in_force().deletes_at(status, is_desktop=False)
+        at = clients.in_place().cleanup.in_force().deletes_at(status, is_desktop=False)
         if at is not None:
             day = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
             yield f"Its clean-up deletes that on {day}, unless the session goes on."
@@ -299,7 +295,7 @@ def _live_files(archives: Sequence[Place], sound: set[Path]) -> Iterator[Finding
     """
     places = Places(archives)
     found: list[Finding] = []
-    for path in claude.sessions():
+    for path in clients.in_place().files.sessions():
         where = places.of(path)
         if where is None or where.live not in sound:
             found += _live_file(path, places)
@@ -335,7 +331,7 @@ def _live_file(path: Path, places: Places) -> Iterator[Finding]:
 
 def _trimmed(path: Path, where: Place) -> Iterator[Finding]:
     """Yield what a client kept of a session that was never rotated."""
-    if files := trim.replaced(where.live, where.session):
+    if files := where.client.trims.replaced(where.live, where.session):
         details = [trimmed.told(files, where.session).detail, *_swept(where)]
         yield finding("cut", path, where.session, why=" ".join(details))
 
@@ -359,7 +355,9 @@ def _strange(path: Path) -> Finding | None:
             return finding("stranger: zeros", path, why=fleet.ZEROS)
         with FileIO(inside.opened_at(path), "rb") as file:
             is_empty = not os.fstat(file.fileno()).st_size  # clients leave such files
-            is_any = is_empty or claude.may_have_row(iter(partial(file.read, PIECE), b""))
+            is_any = is_empty or clients.in_place().files.may_have_row(
+                iter(partial(file.read, PIECE), b"")
+            )
     except FileNotFoundError:
         return None
     except (DamagedError, OSError) as error:
@@ -375,11 +373,12 @@ def _beside() -> Iterator[Finding]:
     """Yield what lies beside sessions, and sessions of Codex that nothing can read."""
     for client in clients.clients():
         yield from (finding("stranger: copy", path) for path in client.copies())
+    cold = clients.cold()
     yield from (finding("stranger: draft", path) for path in cold.left_behind(time.time()))
     for path in cold.seconds():
         has_first = os.path.lexists(cold.form(path))
         yield finding("stranger: second" if has_first else "stranger: alone", path)
-    for path in codex.sessions():
+    for path in cold.FORMAT.sessions():
         if path != cold.plain(path) and not cold.is_readable(path):
             yield finding("damaged: rollout", path)
 
@@ -387,7 +386,7 @@ def _beside() -> Iterator[Finding]:
 def _agents_alone(known: set[str]) -> Iterator[Finding]:
     """Yield sessions of which only transcripts of agents are there, and that have no archive."""
     found: dict[Path, list[Path]] = {}
-    for live, path in agents.alone():
+    for live, path in clients.in_place().beside.alone():
         if names.session_of(live.name) not in known:
             found.setdefault(live, []).append(path)
     for live, paths in found.items():

@@ -13,12 +13,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from sessrotate import units
+from sessrotate import clients, units
 from sessrotate.archive import place, restored
 from sessrotate.archive.place import Place
 from sessrotate.automation.findings import WEEK
-from sessrotate.clients.claude import cleanup
-from sessrotate.clients.claude import client as claude
+from sessrotate.clients.in_place import Cleanup
 from sessrotate.errors import SessrotateError
 from sessrotate.hook import installation
 from sessrotate.job import run_log
@@ -47,15 +46,16 @@ def settings(archives: Sequence[Place] | None = None) -> Iterator[Setting]:
     `archives` are all of this machine, if somebody knows them.
     """
     archives = [*place.archives()] if archives is None else archives
-    projects = claude.projects_folder()
+    client = clients.in_place()
+    projects = client.files.projects_folder()
     yield Setting("Claude Code projects", str(projects))
-    yield _counted("sessions", sum(1 for _ in claude.sessions()))
+    yield _counted("sessions", sum(1 for _ in client.files.sessions()))
     yield Setting("archive", str(place.root()))
     yield _counted("archives", len(archives))
     yield _counted("archives put aside", len(place.aside()))
     taken = on_disk.of_clients(archives)
     history = sum(each.history for each in taken)
-    archived = sum(each.archived for each in taken if each.client == claude.NAME)
+    archived = sum(each.archived for each in taken if each.client == client.files.NAME)
     yield Setting("archived", f"{units.amount(history)} of history", history)
     yield Setting("on disk for that, with the trash", units.amount(archived), archived)
     marked = [*restored.marked()]
@@ -64,16 +64,15 @@ def settings(archives: Sequence[Place] | None = None) -> Iterator[Setting]:
     yield _counted("archives of restored sessions", len(left))
     yield Setting("on disk for those", units.amount(held), held)
     yield _counted("restored sessions, rotated by name only", len(marked))
-    found = cleanup.settings()
-    yield Setting("hook", _installed(cleanup.silenced(found)))
+    yield Setting("hook", _installed(client.calls.silenced()))
     timer = installed()
     yield Setting("schedule", "none found" if timer is None else timer.where)
-    others = claude.other_folders()
+    others = client.files.other_folders()
     if others:
         named = f"{', '.join(map(str, others))}; CLAUDE_CONFIG_DIR=FOLDER chooses one"
         yield Setting("other folders of Claude Code", named)
     yield Setting("last run", _last_run())
-    rule = cleanup.cleanup(cleanup.with_projects(found))
+    rule = client.cleanup.in_force()
     yield Setting("Claude Code deletes sessions", _rule(rule))
     yield _doomed(rule, time.time())
     yield Setting("saved before that", _saved(rule))
@@ -94,26 +93,26 @@ def _last_run() -> str:
     return f"{last.at}, exit code {last.code}{why}"
 
 
-def _rule(rule: cleanup.Cleanup) -> str:
+def _rule(rule: Cleanup) -> str:
     if math.isinf(rule.period):
         return f"never; {rule.paused} ({rule.origin})"
-    days = f"after {cleanup.days(rule.period)} without use"
+    days = f"after {units.days(rule.period)} without use"
     days += " (its default)" if rule.origin is None else ""
     if rule.project is not None:
         days += f" (started in {rule.project}, whose settings say so)"
     if rule.ceiling is not None:
-        days += f", those of the desktop app after {cleanup.days(rule.ceiling)}"
+        days += f", those of the desktop app after {units.days(rule.ceiling)}"
     return f"{days}; new versions do not, as {rule.paused}" if rule.paused else days
 
 
-def _doomed(rule: cleanup.Cleanup, now: float) -> Setting:
+def _doomed(rule: Cleanup, now: float) -> Setting:
     """Say which sessions the client will delete soon."""
-    found = cleanup.doomed(rule, WEEK, now)
+    found = clients.in_place().cleanup.doomed(rule, WEEK, now)
     what = f": {units.some(found, _NAMED)}; `sessrotate archive SESSION` saves one" if found else ""
     return Setting("of those, within a week", f"{len(found):,}{what}", len(found))
 
 
-def _saved(rule: cleanup.Cleanup) -> str:
+def _saved(rule: Cleanup) -> str:
     """Say whether the nightly run puts sessions away before the client deletes them."""
     try:
         rules = config_file.read(None).settings.archive
@@ -124,7 +123,7 @@ def _saved(rule: cleanup.Cleanup) -> str:
     if math.isinf(rule.period):
         return "by each run; the client deletes nothing now"
     after = min(rule.saved_after(margin), max(rules.older_than or math.inf, units.DAY))
-    return f"by each run, once unused for {cleanup.days(after)}"
+    return f"by each run, once unused for {units.days(after)}"
 
 
 def _installed(silenced: tuple[Path, str] | None) -> str:

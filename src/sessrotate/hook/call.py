@@ -188,11 +188,10 @@ def _by_id(session: str) -> list[str]:
     (anthropics/claude-code #44450), and some name no file at all (#13668). Of a session in which
     nothing was said, there is no file.
     """
-    from sessrotate.clients.claude import client as claude  # noqa: PLC0415 - as below
+    from sessrotate import clients  # noqa: PLC0415 - as above
 
-    return [
-        str(path) for path in claude.sessions(session) if claude.session_of(path.name) == session
-    ]
+    files = clients.in_place().files
+    return [str(path) for path in files.sessions(session) if files.session_of(path.name) == session]
 
 
 def _event(found: dict[str, Any]) -> tuple[object, object]:

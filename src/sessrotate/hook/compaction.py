@@ -12,7 +12,6 @@ since clients write old ones again. Only reads, and never longer than it is told
 from __future__ import annotations
 
 import os
-import re
 import time
 from typing import Final
 
@@ -20,11 +19,9 @@ from msgspec import Struct, field
 
 from sessrotate.archive import state
 from sessrotate.archive.place import Place
-from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude.rows import compaction_of, shown_of
+from sessrotate.clients.in_place import Compacted
 from sessrotate.errors import SessrotateError
 from sessrotate.model import Boundary, Span
-from sessrotate.parsing.json_typed import DECLINED
 from sessrotate.parsing.lines import LONG, WINDOW, Window
 from sessrotate.segments import scan
 from sessrotate.system.source import Source
@@ -35,9 +32,6 @@ PATIENCE: Final = 30.0
 _PAUSE: Final = 0.02
 """Seconds between two looks at the file's size."""
 
-_REPEATING: Final = ((2, 1, 112), (2, 1, 160))
-"""Versions, from one to before another, that forget at a compaction which rows are on the disk."""
-
 
 class Announced(Struct, frozen=True):
     """The live file as it was when the client called: `size` in bytes."""
@@ -45,28 +39,6 @@ class Announced(Struct, frozen=True):
     device: int
     inode: int
     size: int
-
-
-class Compacted(Struct, frozen=True):
-    """A compaction on the disk: what started it, and the client that wrote it."""
-
-    trigger: str | None
-    version: str | None
-    entrypoint: str | None
-
-    @property
-    def is_repeated_if_rotated(self) -> bool:
-        """Whether the client writes all archived rows again at each further compaction.
-
-        2.1.112 does, as a program's backend and where somebody asked for the compaction: it keeps
-        the old rows in memory then, and looks in the file for those that it has written. After an
-        automatic one, and in a terminal, it drops them.
-        """
-        numbers = re.match(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", self.version or "")
-        low, high = _REPEATING
-        is_such = numbers is not None and low <= tuple(map(int, numbers.groups())) < high
-        by_program = (self.entrypoint or "").startswith("sdk-")
-        return is_such and by_program and self.trigger == "manual"
 
 
 def announced(status: os.stat_result) -> Announced:
@@ -119,7 +91,8 @@ class _Watch(Struct):
         known = _archived(self.where)
         identity = source.identity()
         if (identity.device, identity.inode) == (self.before.device, self.before.inode):
-            scanned = scan.scan(source, claude, lambda _done: None, self.before.size)
+            files = self.where.client.files
+            scanned = scan.scan(source, files, lambda _done: None, self.before.size)
             known |= {boundary.uuid for boundary in scanned.boundaries}
             self.at = source.line_start(scanned.end)
         self.known = known
@@ -133,22 +106,19 @@ class _Watch(Struct):
             line = bytes(window.view[at : at + stop - start])
             if self.found is None:
                 self.found = self._new(line, Span(start, stop))
-            elif _is_summary(line):
+            elif self.where.client.calls.is_summary(line):
                 return self.found
         self.at = max(self.at, end)
         return None
 
     def _new(self, line: bytes, span: Span) -> Compacted | None:
-        if claude.MARKER not in line:
+        files = self.where.client.files
+        if files.MARKER not in line:
             return None
-        boundary = claude.boundary([line], span)
+        boundary = files.boundary([line], span)
         if not isinstance(boundary, Boundary) or boundary.uuid in self.known:
             return None
-        try:
-            row = compaction_of.fast(line)
-        except DECLINED:
-            return Compacted(boundary.trigger, None, None)
-        return Compacted(boundary.trigger, row.version, row.entrypoint)
+        return self.where.client.calls.compacted(line, boundary)
 
 
 def _archived(where: Place) -> set[str | None]:
@@ -156,10 +126,3 @@ def _archived(where: Place) -> set[str | None]:
         segments = () if there.manifest is None else there.manifest.segments
     opening = (entry.segment.boundary for entry in segments)
     return {boundary.uuid for boundary in opening if boundary is not None}
-
-
-def _is_summary(line: bytes) -> bool:
-    try:
-        return shown_of.fast(line).is_compact_summary
-    except DECLINED:
-        return False

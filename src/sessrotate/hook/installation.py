@@ -16,8 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sessrotate import fs
-from sessrotate.clients.claude import client as claude
+from sessrotate import clients, fs
 from sessrotate.clients.common import BOM
 from sessrotate.errors import InUseError, RefusedError, printable, storage
 from sessrotate.hook import claude_settings
@@ -66,7 +65,7 @@ class Installed(Struct, frozen=True):
 
 def installed() -> Installed:
     """Return the installed hooks. Raises RefusedError if the settings cannot be understood."""
-    path = claude.settings_file()
+    path = clients.in_place().files.settings_file()
     with storage("read the settings"):
         data = _content(path)
     if data is None:
@@ -169,7 +168,7 @@ def _named(path: Path) -> Iterator[None]:
 
 def _read() -> tuple[Path, Path, bytes | None]:
     """Return the path of the settings, the file that it leads to, and its content."""
-    path = claude.settings_file()
+    path = clients.in_place().files.settings_file()
     with storage("read the settings"):
         path = path.absolute()
         target = Path(os.path.realpath(path))

@@ -12,9 +12,7 @@ from itertools import groupby
 
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
-from sessrotate.clients.claude import loading
-from sessrotate.clients.claude.ancestry import Carried
-from sessrotate.clients.claude.loading import Archived
+from sessrotate.clients.in_place import Archived, Carried
 from sessrotate.errors import DamagedError
 from sessrotate.model import SealedSegment, Span
 from sessrotate.segments import compressed
@@ -48,7 +46,7 @@ def _said(found: State, archived: Sequence[SealedSegment]) -> Iterator[tuple[int
             if source is not None:
                 start = source.size() - entry.segment.span.size
                 line = Span(start, source.line_end(start, source.size()))
-                yield entry.segment.index, loading.says_at(source, line)
+                yield entry.segment.index, found.place.client.resume.says_at(source, line)
 
 
 def _older(found: State, archived: Sequence[SealedSegment]) -> Iterator[tuple[int, Source | None]]:

@@ -14,11 +14,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sessrotate import clients
 from sessrotate.archive import continued, owner
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
-from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude.dangling import dangles
 from sessrotate.clients.common import is_folder
 from sessrotate.errors import NotASessionError, SessrotateError, printable
 from sessrotate.in_place import operations, put_together, room
@@ -97,7 +96,7 @@ def _found(is_wanted: Callable[[Path, int], bool], known: Known | None) -> list[
 
 
 def _sizes() -> Iterator[tuple[Path, int]]:
-    for path in claude.sessions():
+    for path in clients.in_place().files.sessions():
         with suppress(OSError):  # it went away while we looked
             yield path, path.stat().st_size
 
@@ -241,7 +240,7 @@ def may_be_rewound(path: Path) -> bool:
             if header is None or continued.misfit(header, source) is not None:
                 return False  # its client cut it, and knows what it needs
             prefix = live_header.prefix(header)
-            return dangles(source, prefix, prefix + header.judged_bytes)
+            return clients.in_place().resume.dangles(source, prefix, prefix + header.judged_bytes)
     except (SessrotateError, OSError):
         return False
 
@@ -251,7 +250,7 @@ def may_lack_rows(found: State) -> bool:
     header, live = found.header, found.live
     if header is None or live is None or found.is_gone:
         return True
-    return dangles(live, found.prefix, found.prefix + header.judged_bytes)
+    return found.place.client.resume.dangles(live, found.prefix, found.prefix + header.judged_bytes)
 
 
 def rewound_problem(where: Place) -> str | None:

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessrotate import fs, names
+from sessrotate import clients, fs, names
 from sessrotate.archive import place
-from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude import trim
 from sessrotate.in_place.room import NOTHING, Need
 from sessrotate.model import Span
 from sessrotate.system import disk_use
@@ -72,7 +70,7 @@ class DiskUse(Struct, frozen=True):
 
 def measured(where: Place) -> int:
     """Return how many bytes of the disk a session, its archive and what its client kept take."""
-    kept = trim.replaced(where.live, where.session)
+    kept = where.client.trims.replaced(where.live, where.session)
     return disk_use.of(where.live, where.archive, *kept)
 
 
@@ -83,7 +81,7 @@ def put_aside(planned: RotationPlan, where: Place) -> int:
 
 def measured_all() -> int:
     """Return how many bytes of the disk all sessions take, with what is beside, and archives."""
-    return disk_use.of(claude.projects_folder(), place.root())
+    return disk_use.of(clients.in_place().files.projects_folder(), place.root())
 
 
 def expected(planned: RotationPlan, source: Source | None) -> int:

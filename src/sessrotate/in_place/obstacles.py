@@ -14,8 +14,6 @@ from typing import Final
 from sessrotate import fs, names, platforms, units
 from sessrotate.archive.place import Place, holds_something
 from sessrotate.archive.state import State
-from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude import trim
 from sessrotate.errors import RefusedError, printable
 from sessrotate.model import Segment
 from sessrotate.segments.scan import MAX_BOUNDARIES
@@ -31,8 +29,8 @@ def obstacles(place: Place, source: Source, given: int) -> Iterator[str]:
     """
     name = printable(str(place.live))
     status = os.fstat(source.fd)
-    given += len(trim.names_of(place.live, place.session, status))
-    if claude.named(place.live.name) == "copy" and not holds_something(place.archive):
+    given += len(place.client.trims.names_of(place.live, place.session, status))
+    if place.client.files.named(place.live.name) == "copy" and not holds_something(place.archive):
         yield f"{name} is called like a copy, and no client lists it: give it a name of its own."
     if place.live.is_symlink():
         yield f"{name} is a symbolic link: put the file itself in its place."

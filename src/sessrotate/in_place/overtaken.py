@@ -20,7 +20,6 @@ from sessrotate.archive import state, trimmed
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent
 from sessrotate.archive.state import State
-from sessrotate.clients.claude import trim
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place import drafted, second_names, swap
 from sessrotate.system import lease
@@ -36,7 +35,8 @@ def was_taken_back(place: Place) -> bool:
     A client that had compared the old file gets a moment to put its own there: how that goes on can
     be told as long as nothing is sealed. Where nothing is kept of a session, no client trims it.
     """
-    if not os.path.lexists(place.pack) or not trim.may_be_trimmed(place.live, place.session):
+    trims = place.client.trims
+    if not (os.path.lexists(place.pack) and trims.may_be_trimmed(place.live, place.session)):
         return False
     time.sleep(MOMENT)
     with state.opened(place) as found:
@@ -57,7 +57,8 @@ def is_overtaken(found: State) -> bool:
     begun, pack, live = found.intent, found.pack, found.live
     if begun is None or pack is None or live is None:
         return False
-    if not trim.may_be_trimmed(found.place.live, found.place.session):
+    place = found.place
+    if not place.client.trims.may_be_trimmed(place.live, place.session):
         return False
     if found.match not in {"old", "other", "kept"} or found.sign != "none" or found.is_gone:
         return False
@@ -75,7 +76,7 @@ def take_back(found: State) -> None:
     if pack is None or begun is None:
         raise ValueError
     second_names.give(place, place.pack, pack.identity().modified_ns)
-    for path in trim.replaced(place.live, place.session):
+    for path in place.client.trims.replaced(place.live, place.session):
         if _is_new(found, begun, path):
             fs.remove_files(path.parent, [path.name])
     swap.undo(place)

@@ -17,13 +17,11 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import fs
+from sessrotate import clients, fs
 from sessrotate.archive import late_lines, state, trimmed
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent, Mark, Swap
 from sessrotate.archive.state import State
-from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude import trim
 from sessrotate.errors import RefusedError, SessrotateError, printable, storage
 from sessrotate.in_place import room, seal, second_names, swap
 from sessrotate.in_place.obstacles import obstacles
@@ -55,7 +53,7 @@ class Kept(Struct, frozen=True):
 
 def is_due(live: Path, session: str) -> bool:
     """Tell whether a client kept anything of this session: cheap, and asked of every one."""
-    return bool(trim.replaced(live, session))
+    return bool(clients.in_place().trims.replaced(live, session))
 
 
 def look(found: State, stack: ExitStack) -> Kept | None:
@@ -64,7 +62,8 @@ def look(found: State, stack: ExitStack) -> Kept | None:
     The files are open until `stack` is closed. Raises RefusedError if they do not follow one
     another, or the live file does not go on from the last.
     """
-    paths = trim.replaced(found.place.live, found.place.session)
+    place = found.place
+    paths = place.client.trims.replaced(place.live, place.session)
     if not paths or found.live is None or found.is_archived:
         return None
     files: list[Source] = []
@@ -187,7 +186,7 @@ def _write(found: State, kept: Kept, draft: fs.Draft, progress: Callable[[int], 
     draft.become_like(old.fd)
     draft.take_times(old.fd)
     draft.sync()
-    none = Manifest(found.place.session, claude.NAME, "numbered", 0, None, ())
+    none = Manifest(found.place.session, found.place.client.files.NAME, "numbered", 0, None, ())
     manifest = replace(found.listed or none, project=found.place.project)
     return Intent(
         operation="rotate",

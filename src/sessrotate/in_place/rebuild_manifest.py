@@ -15,10 +15,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from sessrotate import fs, names, units
+from sessrotate import clients, fs, names, units
 from sessrotate.archive import clock, continuity
 from sessrotate.archive.state import State
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import listed
 from sessrotate.errors import DamagedError, printable
 from sessrotate.model import Boundary, Pruned, SealedSegment, Segment, Span
@@ -132,7 +131,7 @@ def _made(found: State, pruned: Collection[str]) -> Manifest:
         sealed.append(_sealed(segments, part, sealed[-1].segment.span.end if sealed else 0))
     return Manifest(
         session=place.session,
-        client=claude.NAME,
+        client=place.client.files.NAME,
         layout="numbered",
         source_bytes=header.start,
         source_digest=None,
@@ -156,9 +155,9 @@ def _sealed(segments: SegmentSet, part: SegmentFile, start: int) -> SealedSegmen
     if part.index:
         # Its client cut out what it began with. Were that not so, the header would not be the
         # segment's, and it would be found damaged.
-        read = partial(body, segments, part)
-        told = first_line.boundary(claude, read, start)
-        boundary = told or Boundary(start, timestamp=first_line.time(claude, read))
+        client, read = clients.in_place().files, partial(body, segments, part)
+        told = first_line.boundary(client, read, start)
+        boundary = told or Boundary(start, timestamp=first_line.time(client, read))
     tally = Tally()
     for piece in body(segments, part):
         data = bytes(piece)

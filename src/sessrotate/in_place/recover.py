@@ -22,7 +22,6 @@ from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent
 from sessrotate.archive.recovery_table import Row
 from sessrotate.archive.state import State
-from sessrotate.clients.claude import trim
 from sessrotate.errors import DamagedError, printable
 from sessrotate.in_place import (
     aside,
@@ -112,7 +111,7 @@ def _refused(found: State, what: str) -> Recovery:
     """Return what to do where no row tells; raise DamagedError if nobody can."""
     if overtaken.is_overtaken(found):
         return _OVERTAKEN
-    kept = trim.replaced(found.place.live, found.place.session)
+    kept = found.place.client.trims.replaced(found.place.live, found.place.session)
     archive = printable(str(found.place.archive))
     trimmed = f", and in {printable(str(kept[0].parent))} what its client trimmed" if kept else ""
     raise DamagedError(
@@ -157,7 +156,7 @@ def _is_superfluous(found: State) -> bool:
         return True
     # A client trimmed it meanwhile: it is put together by the name that it has for that.
     place, status = found.place, os.fstat(found.pack.fd)
-    return bool(trim.names_of(place.live, place.session, status))
+    return bool(place.client.trims.names_of(place.live, place.session, status))
 
 
 def recover(place: Place, wait: float) -> Recovery:

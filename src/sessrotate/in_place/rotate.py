@@ -18,10 +18,7 @@ from sessrotate.archive import restored
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import HEAD, Intent, Mark, Swap
 from sessrotate.archive.state import State
-from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude import contract as claude_contract
-from sessrotate.clients.claude.contract import LivePlan
-from sessrotate.clients.claude.loading import of_conversation
+from sessrotate.clients.in_place import LivePlan
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.in_place import archived_rows, sealed_copies, swap
 from sessrotate.in_place.obstacles import obstacles, strangers
@@ -135,19 +132,19 @@ def prepare(
     a resume lacks (`rewound`). Unless it `proves` them, archived segments are not read. Raises
     NotASessionError if no known client wrote it, InUseError if it shrinks or is replaced meanwhile.
     """
-    source, problem = _source(found), found.problem
+    source, problem, client = _source(found), found.problem, found.place.client
     identity = source.identity()
     archived = found.listed.segments if found.listed is not None and problem is None else ()
     prefix = found.prefix if problem is None else found.own
     first, second = (partial(_halved, progress, size) for size in (0, identity.size))
     with storage("read the session"):
-        scanned = of_conversation(scan.scan(source, claude, first), prefix)
+        scanned = client.resume.of_conversation(scan.scan(source, client.files, first), prefix)
         if not scanned.boundaries:
             clients.client_of(source)
         is_cut = problem is None and found.has_gap
         segments = live_body.segments(
             source,
-            claude,
+            client.files,
             scanned,
             prefix,
             number=len(archived),
@@ -158,7 +155,7 @@ def prepare(
         taken, is_left = tuple[SealedSegment, ...](), False
         last = scanned.boundaries[-1].offset if scanned.boundaries else 0
         if last > prefix or (heal and archived and last == prefix):
-            contract = claude_contract.plan(
+            contract = client.resume.plan(
                 source,
                 [boundary.offset for boundary in scanned.boundaries],
                 scanned.end,
@@ -167,7 +164,7 @@ def prepare(
                 judged=found.judged if prefix else 0,
                 progress=second,
             )
-            live_body.check_unshifted(source, claude, scanned.boundaries[-1], scanned.end)
+            live_body.check_unshifted(source, client.files, scanned.boundaries[-1], scanned.end)
             heals = contract.reaches_back or contract.misleads
             if last == prefix and (contract.hidden is not None or not heals):
                 lacks, contract = contract.hidden, None
@@ -184,7 +181,7 @@ def prepare(
         refusals.append(_WAITS)
     return RotationPlan(
         session=found.place.session,
-        client=claude.NAME,
+        client=client.files.NAME,
         source=identity,
         end=scanned.end,
         prefix=prefix,
@@ -343,7 +340,9 @@ def _write(
     draft.take_times(source.fd)
     draft.sync()
     fs.sync_data(source.fd)
-    live_body.check_unshifted(source, claude, planned.newest.boundary, planned.end)
+    live_body.check_unshifted(
+        source, found.place.client.files, planned.newest.boundary, planned.end
+    )
     old = planned.prefix or min(HEAD, contract.cut)
     return Intent(
         operation="rotate",

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from sessrotate import fs
 from sessrotate.archive.place import Place
-from sessrotate.clients.claude import trim
 
 
 def give(place: Place, path: Path, at_ns: int | None = None) -> None:
@@ -19,13 +18,13 @@ def give(place: Place, path: Path, at_ns: int | None = None) -> None:
 
     Raises OSError as the system reports.
     """
-    if not trim.names_of(place.live, place.session, path.lstat()):
-        name = trim.new_name(place.live, place.session, at_ns)
+    if not place.client.trims.names_of(place.live, place.session, path.lstat()):
+        name = place.client.trims.new_name(place.live, place.session, at_ns)
         fs.create_folder(name.parent)
         fs.add_name(path, name)
 
 
 def forget(place: Place, status: os.stat_result) -> None:
     """Take these names from the file with this status. Raises OSError as the system reports."""
-    for path in trim.names_of(place.live, place.session, status):
+    for path in place.client.trims.names_of(place.live, place.session, status):
         fs.remove_files(path.parent, [path.name])

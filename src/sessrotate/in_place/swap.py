@@ -26,7 +26,6 @@ from sessrotate.archive import archived_file, record
 from sessrotate.archive.late_lines import common
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Batch, Intent, Mark, Record
-from sessrotate.clients.claude import trim
 from sessrotate.errors import InUseError, RefusedError, SessrotateError, printable
 from sessrotate.in_place import aside, drafted
 from sessrotate.in_place.obstacles import elsewhere, without_links
@@ -146,9 +145,9 @@ class _Swap:
 
     def _keep_name(self, *, keeps: bool) -> None:
         live, session = self._place.live, self._place.session
-        if keeps or trim.names_of(live, session, os.fstat(self._old.fd)):
+        if keeps or self._place.client.trims.names_of(live, session, os.fstat(self._old.fd)):
             with suppress(OSError):  # where the file system has no second names
-                fs.add_name(live, trim.new_name(live, session))
+                fs.add_name(live, self._place.client.trims.new_name(live, session))
 
     def _replaced(self, error: fs.ReplacedError) -> InUseError:
         """Return the error that another program has just saved the live file.

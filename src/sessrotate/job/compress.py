@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessrotate import units
+from sessrotate import clients, units
 from sessrotate.archive.place import Place
-from sessrotate.clients.codex import cold
 from sessrotate.in_place import fleet, gain
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.outcome import Outcome, Result, each
@@ -40,7 +39,7 @@ def deed(job: Job) -> Iterator[Outcome]:
     if found and not is_named:
         found = rollouts.rested(found, job.now, journal.plain_since())
     found = [each for each in found if job.wants(each) and job.was_shown("compress", each)]
-    unread = cold.unread_by(job.now) if found else ""
+    unread = clients.cold().unread_by(job.now) if found else ""
     if unread and not is_named:
         stay = "They stay as they are; `tidy SESSION` compresses one."
         yield Outcome(None, "nothing to do", detail=f"{unread} {stay}")
@@ -49,7 +48,7 @@ def deed(job: Job) -> Iterator[Outcome]:
 
     def planned(asked: Wanted) -> Iterator[Outcome]:
         disk = {where.live: rollouts.measured(where) for where, _ in asked}
-        made = sizes.compressed(disk, cold.WINDOW)
+        made = sizes.compressed(disk, clients.cold().WINDOW)
 
         def would(where: Place) -> Outcome:
             before, after = disk[where.live], made[where.live]
@@ -85,7 +84,7 @@ def leftovers(job: Job) -> Iterator[Outcome]:
 
     That is what was begun a day ago or earlier, and what is there besides the file of a session.
     """
-    left = (Place(path.parent, "", path.name, path) for path in cold.left_behind(job.now))
+    left = (Place(path.parent, "", path.name, path) for path in clients.cold().left_behind(job.now))
     found = (*left, *rollouts.doubled())
     outcomes = each(filter(job.wants, found), partial(_removed, job), "remove what was left")
     yield from (outcome for outcome in outcomes if outcome.result != "nothing to do")
@@ -97,9 +96,9 @@ def _removed(job: Job, where: Place) -> Outcome:
     if job.dry_run:
         going = [each.goes for each in rollouts.seconds(where)] if is_one else [where.live]
         result, gained = "planned", disk_use.of(*going)
-        freed = sum(path.stat().st_size for path in going)
+        freed = sum(status.st_size for status in disk_use.seen(*going))
     else:
-        files = cold.all_names(where.live) if is_one else (where.live,)
+        files = clients.cold().all_names(where.live) if is_one else (where.live,)
         result, before = "done", disk_use.of(*files)
         freed = rollouts.leave_one(where) if is_one else rollouts.remove_left(where.live)
         gained = before - disk_use.of(*files)

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import units
+from sessrotate import clients, units
 from sessrotate.archive import archived_file, state
 from sessrotate.archive.place import Place
-from sessrotate.clients.claude import client as claude
 from sessrotate.errors import SessrotateError, storage
 from sessrotate.job import run_log
 from sessrotate.job.run_log import ACTIONS, CAN_BE_UNDONE, UNDONE, Change, Standing
@@ -48,11 +47,10 @@ def standing(where: Place) -> Standing:
     A rollout that is compressed is away: its live file is the plain one.
     """
     # Not before a session was changed: most commands that may keep a journal keep none.
-    from sessrotate.clients.codex import cold  # noqa: PLC0415
     from sessrotate.retention import rollouts  # noqa: PLC0415
 
     if rollouts.is_one(where):
-        path = cold.form(where.live)
+        path = clients.cold().form(where.live)
         with storage("look at the session"):
             status = path.lstat()
         return Standing(0, 0, path != where.live, status.st_ino, status.st_size)
@@ -103,7 +101,7 @@ class Journal:
             run=self._number,
             command=self._command,
             at=self._at,
-            folder=str(claude.config_folder()),
+            folder=str(clients.in_place().files.config_folder()),
             session=where.session,
             action=action,
             segments=outcome.segments,
@@ -139,7 +137,7 @@ def plain_again(where: Place) -> SessrotateError | None:
     except SessrotateError as error:
         return error
     run = max((each.run for each in noted if each.action == "compress"), default=0)
-    folder = str(claude.config_folder())
+    folder = str(clients.in_place().files.config_folder())
     return undone(Change(run, "restore", "", folder, where.session, UNDONE), where)
 
 

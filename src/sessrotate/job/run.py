@@ -17,10 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sessrotate import __version__, find
+from sessrotate import __version__, clients, find
 from sessrotate.archive import clock, place
-from sessrotate.clients.claude import cleanup
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_folder
 from sessrotate.errors import INTERRUPTED, SessrotateError, storage
 from sessrotate.in_place import outcome, room
@@ -168,7 +166,8 @@ def execute(
 
 def _saving(settings: Settings) -> str:
     margin, age = settings.archive.before_cleanup, settings.archive.older_than
-    return "" if margin is None else cleanup.in_force().saving(margin, older_than=age)
+    rule = clients.in_place().cleanup.in_force()
+    return "" if margin is None else rule.saving(margin, older_than=age)
 
 
 def _hidden(scope: Scope) -> dict[str, str]:
@@ -234,7 +233,7 @@ def _record(now: float, seconds: float, code: int, stages: list[Stage]) -> dict[
         "at": datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
         "by_hand": os.isatty(0),
-        "folder": str(claude.config_folder()),
+        "folder": str(clients.in_place().files.config_folder()),
         "version": __version__,
         "code": code,
         "steps": {

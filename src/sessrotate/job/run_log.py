@@ -24,8 +24,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from sessrotate import fs, units
-from sessrotate.clients.claude import client as claude
+from sessrotate import clients, fs, units
 from sessrotate.errors import INTERRUPTED, DamagedError, printable, storage
 from sessrotate.model import Count
 from sessrotate.segments import one_line
@@ -190,7 +189,7 @@ def changes() -> list[Change]:
     change that no other line knows, so nothing is undone over it. Raises StorageError, and
     DamagedError if the log is too large to be ours.
     """
-    here = str(claude.config_folder())
+    here = str(clients.in_place().files.config_folder())
     return [each for each in _changes(_lines(user_folders.log_file())) if each.folder == here]
 
 
@@ -228,7 +227,7 @@ def last(*, by_itself: bool = False, or_killed: bool = False) -> LastRun | None:
     With `by_itself`, the newest that no person started; `or_killed` counts one that changed a
     session and did not end. Raises StorageError and DamagedError as `changes` does.
     """
-    here = str(claude.config_folder())
+    here = str(clients.in_place().files.config_folder())
     for line in reversed(_lines(user_folders.log_file())):
         if (change := _change(line)) is not None:
             is_here = change.folder == here and change.action != UNDONE

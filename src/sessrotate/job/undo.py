@@ -15,9 +15,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sessrotate import clients
 from sessrotate.archive import owner, place
 from sessrotate.archive.place import Place
-from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, SessrotateError, printable
 from sessrotate.in_place import fleet
 from sessrotate.in_place.outcome import Outcome, failure
@@ -69,9 +69,8 @@ def plan(run: Run, noted: Iterable[Change]) -> list[Undo | Outcome]:
 
 def _places(sessions: Collection[str]) -> dict[str, Place]:
     """Return the places of those of these sessions that are there, by their ids."""
-    lives = (
-        owner.of(path) for path in claude.sessions() if claude.session_of(path.name) in sessions
-    )
+    files = clients.in_place().files
+    lives = (owner.of(path) for path in files.sessions() if files.session_of(path.name) in sessions)
     found = (*place.archives(), *lives, *rollouts.every())
     return {where.session: where for where in found if where and where.session in sessions}
 

@@ -15,8 +15,6 @@ from typing import Final
 from sessrotate import clients, names
 from sessrotate.archive import continued, owner, state
 from sessrotate.archive.place import Place
-from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude import trim
 from sessrotate.clients.common import is_file
 from sessrotate.errors import DamagedError, InputError, RequestError, printable
 from sessrotate.reading import foreign_set, pieces, salvage
@@ -74,13 +72,13 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
                     "put an unchanged copy in its place, or read the session itself."
                 )
             # A client forked a rotated session, and copied the header: this is all of the fork.
-            yield pieces.of_file(stack.enter_context(Source.itself(path)), claude)
+            yield pieces.of_file(stack.enter_context(Source.itself(path)), clients.in_place().files)
             return
         if where is None and salvage.is_aside(path):
             yield _aside(path, stack)
             return
         if is_compressed(path):
-            yield pieces.of_file(stack.enter_context(transcript(path)), claude)
+            yield pieces.of_file(stack.enter_context(transcript(path)), clients.in_place().files)
             return
         # Before our own sets: these take whatever has a header for a segment of theirs.
         folder = around.folder(path)
@@ -95,7 +93,7 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
 def is_compressed(path: Path) -> bool:
     """Tell whether a path is that of an agent's transcript in an archive, compressed there."""
     plain = names.uncompressed(path.parts)
-    return plain != path.name and plain.startswith(claude.AGENT)
+    return plain != path.name and clients.in_place().beside.is_agent(plain)
 
 
 def transcript(path: Path) -> Source:
@@ -113,7 +111,8 @@ def _may_be_parted(where: Place) -> bool:
 
     That is an archive, and what the client kept when it trimmed the file.
     """
-    return os.path.lexists(where.archive) or trim.may_be_trimmed(where.live, where.session)
+    trims = where.client.trims
+    return os.path.lexists(where.archive) or trims.may_be_trimmed(where.live, where.session)
 
 
 def _aside(path: Path, stack: ExitStack) -> Holder:

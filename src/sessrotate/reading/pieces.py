@@ -21,7 +21,6 @@ from msgspec import Struct
 from sessrotate.archive import state
 from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.state import State
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.protocol import Client
 from sessrotate.errors import DamagedError, InUseError, StorageError
 from sessrotate.model import Boundary, Span
@@ -208,9 +207,10 @@ def of_set(segments: SegmentSet) -> Holder:
 
 def of_state(found: State) -> Holder:
     """Return the holder of a session in its client's folder of which an archive has a part."""
-    session = found.place.session
+    session, client = found.place.session, found.place.client.files
     if found.problem is not None:
-        return Holder(session, claude, problems=(Problem("live", found.problem),), state=found)
+        problems = (Problem("live", found.problem),)
+        return Holder(session, client, problems=problems, state=found)
     history, segments = found.history(), None
     if found.listed is not None:
         segments = load.of_manifest(found.place.archive, found.listing, found.listed)
@@ -221,12 +221,12 @@ def of_state(found: State) -> Holder:
         if segments is None or piece.index is None:
             loose.append(Loose(piece.span, read, found.live if piece.where == "live" else None))
             continue
-        info = _info(segments, claude, segments.parts[piece.index])
+        info = _info(segments, client, segments.parts[piece.index])
         problem = lost.get(piece.index)
         sealed.append(OpenSegment(info, read, problem, is_pruned=piece.where == "pruned"))
     return Holder(
         session,
-        claude,
+        client,
         tuple(sealed),
         tuple(loose),
         problems=(

@@ -15,9 +15,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from sessrotate import names
+from sessrotate import clients, names
 from sessrotate.archive import continued, place, record
-from sessrotate.clients.claude import client as claude
 from sessrotate.errors import NotASessionError, SessrotateError, printable, storage
 from sessrotate.reading import open_segments
 from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
@@ -58,7 +57,7 @@ def opened(folder: Path, stack: ExitStack) -> Holder:
     lacking = (each for each in found if each.problem is not None)
     return Holder(
         session,
-        claude,
+        clients.in_place().files,
         found,
         problems=tuple(
             Problem("unfinished", each.problem or "", each.info.index) for each in lacking
@@ -122,7 +121,7 @@ def _whole(
             start = 0 if head is None else head.start
             index = 0 if head is None else head.index
             prefix = 0 if head is None else live_header.prefix(head)
-            yield from open_segments.of_live(source, claude, prefix, index, start)
+            yield from open_segments.of_live(source, clients.in_place().files, prefix, index, start)
         except SessrotateError as error:
             yield _gap(behind, str(error))
         return

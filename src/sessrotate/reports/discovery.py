@@ -19,8 +19,6 @@ from msgspec.structs import replace
 from sessrotate import clients, names
 from sessrotate.archive import place
 from sessrotate.archive.place import Place
-from sessrotate.clients.claude import agents
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import ignored
 from sessrotate.clients.preview import Sight
 from sessrotate.clients.protocol import Client, Placing, Reader, Telling
@@ -104,7 +102,8 @@ def sessions(
     ids: set[str] = set()
     copies: list[FoundSession] = []
     for client in clients.clients():
-        found = look(places, unread) if client is claude else _elsewhere(client, folders, unread)
+        is_rotated = client is clients.in_place().files
+        found = look(places, unread) if is_rotated else _elsewhere(client, folders, unread)
         for session in found:
             ids.add(session.info.id)
             if session.sight.folder is not None:
@@ -235,7 +234,7 @@ def of_place(
     if seen.title.source == "none" and where.session in folder.titles:
         seen = replace(seen, title=folder.titles[where.session])
     found = _found(
-        claude,
+        where.client.files,
         where.live,
         seen,
         here,
@@ -256,14 +255,14 @@ def of_place(
 def _only_agents(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSession | None:
     """Return a session of which its client wrote no file, but its agents' transcripts."""
     beside = folder.beside.get(where.session, ())
-    paths = (*beside, *map(str, agents.transcripts(where.live, where.session)))
+    paths = (*beside, *map(str, where.client.beside.transcripts(where.live, where.session)))
     seen = next(filter(None, (file_edges.seen(each, unread) for each in paths)), None)
     if seen is None:
         return None
     sight = replace(file_edges.sight(where.session, seen, b""), standing="agent")
-    held = replace(NOTHING, modified=seen.modified)
+    client, held = where.client.files, replace(NOTHING, modified=seen.modified)
     side = folder.side(where, None)
-    found = _found(claude, where.live, sight, None, (None, 0), where=where, held=held, side=side)
+    found = _found(client, where.live, sight, None, (None, 0), where=where, held=held, side=side)
     return replace(found, beside=beside)
 
 
@@ -339,7 +338,7 @@ def _compactions(
     if (header is None) != (not held.segments):
         return None, None  # the live file does not go on from its archive: `doctor` says why
     start = live_header.prefix(header) if header is not None else 0
-    count, tail = file_edges.compactions(newest, claude, start)
+    count, tail = file_edges.compactions(newest, clients.in_place().files, start)
     return None if count is None else held.compactions + count, tail
 
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessrotate.clients.claude import preview
-from sessrotate.clients.claude.loading import is_compacted
+from sessrotate import clients
 from sessrotate.clients.common import passing_over
 from sessrotate.clients.preview import EDGE, Sight, Title, edges_of
 from sessrotate.clients.protocol import Client
@@ -113,13 +112,15 @@ def sight(session: str, newest: Edges, older: bytes) -> Sight:
 
     That is empty where it was never rotated.
     """
-    return preview.of_live(session, newest.head, newest.tail, older, is_whole=newest.is_whole)
+    edges = clients.in_place().edges
+    return edges.of_live(session, newest.head, newest.tail, older, is_whole=newest.is_whole)
 
 
 def brief(newest: Edges, older: bytes) -> Sight:
     """Return of the same only whether somebody used the session."""
     is_whole = newest.is_whole and not older
-    standing = preview.standing(older or newest.head, newest.tail, is_whole=is_whole)
+    edges = clients.in_place().edges
+    standing = edges.standing(older or newest.head, newest.tail, is_whole=is_whole)
     return Sight(Title(), standing, None, None, None, None, None)
 
 
@@ -153,7 +154,7 @@ def compactions(edges: Edges, client: Client, start: int) -> tuple[int | None, i
         end = begin
     else:
         if base <= start:
-            if not is_compacted(found, edges.size):
+            if not clients.in_place().edges.is_compacted(found, edges.size):
                 return 0, edges.size - start
             return len(found), edges.size - found[0].offset
     return None, edges.size - found[0].offset if found else None

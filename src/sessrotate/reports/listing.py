@@ -71,11 +71,10 @@ def of(places: Iterable[Place]) -> dict[Place, FoundSession]:
     """
     found: dict[Place, FoundSession] = {}
     ordered = sorted(places, key=lambda each: each.live)
-    from sessrotate.clients.codex import client as codex  # noqa: PLC0415 - not for one of Claude's
-    from sessrotate.clients.codex import cold  # noqa: PLC0415 - as above
 
-    for where in (each for each in ordered if codex.is_rollout(each.live.name)):
-        path = cold.form(where.live)
+    for where in (each for each in ordered if clients.cold().is_named_so(each.live.name)):
+        path = clients.cold().form(where.live)
+        codex = clients.cold().FORMAT
         seen, _ = discovery.of_file(codex, clients.reader(codex), (), path)
         if seen is not None:
             found[where] = seen
@@ -119,11 +118,10 @@ def _packed(found: Iterable[SessionInfo]) -> dict[Path, int]:
     plain = {each.path: each for each in found if each.client == "codex"}
     if not plain:
         return {}
-    from sessrotate.clients.codex import cold  # noqa: PLC0415 - as below
     from sessrotate.retention import sizes  # noqa: PLC0415 - as below
 
     files = {path: each.bytes for path, each in plain.items() if not each.is_compressed}
-    made = sizes.compressed(files, cold.WINDOW)
+    made = sizes.compressed(files, clients.cold().WINDOW)
     return {path: max(0, plain[path].disk_bytes - size) for path, size in made.items()}
 
 

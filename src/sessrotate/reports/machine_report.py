@@ -19,9 +19,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sessrotate import clients
 from sessrotate.archive import restored
-from sessrotate.clients.claude import cleanup
-from sessrotate.clients.claude.cleanup import Cleanup
+from sessrotate.clients.in_place import Cleanup
 from sessrotate.errors import SessrotateError, StorageError
 from sessrotate.in_place import gain
 from sessrotate.reports import discovery, growth, next_steps, session_report
@@ -140,7 +140,7 @@ def _reports(
     What is counted is counted in this process, and takes long.
     """
     written = in_use.written({each.file for each in listed if each.file is not None})
-    rule = cleanup.in_force()
+    rule = clients.in_place().cleanup.in_force()
     running = discovery.running(listed) | {each.info.id for each in listed if each.file in written}
     done = [*accumulate((size([each], kinds=counts is not None) for each in listed), initial=0)]
     if counts is None:  # no progress within a session: most take milliseconds
@@ -172,6 +172,7 @@ def _deletes_at(found: FoundSession, rule: Cleanup) -> float | None:
     if found.place is None or not found.info.is_live:
         return None
     with suppress(OSError):
+        cleanup = found.place.client.cleanup
         is_desktop = rule.ceiling != rule.period and cleanup.is_desktop(found.info.path)
         return rule.deletes_at(found.info.path.stat(), is_desktop=is_desktop)
     return None

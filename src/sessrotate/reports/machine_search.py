@@ -22,8 +22,6 @@ from msgspec.structs import replace
 
 from sessrotate import clients, names
 from sessrotate.archive import owner, place
-from sessrotate.clients.claude import agents
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import real
 from sessrotate.clients.protocol import Placing
 from sessrotate.errors import WrongUsageError, printable
@@ -139,7 +137,8 @@ def _latest(places: Sequence[InProject]) -> Iterator[float]:
     copies are called by what is there, as are projects of Gemini CLI.
     """
     begun = Counter(where.session[:SHORTEST] for where, _ in places)
-    others = [each for each in clients.clients() if each is not claude and any(each.sessions())]
+    files = clients.in_place().files
+    others = [each for each in clients.clients() if each is not files and any(each.sessions())]
     is_open = any(isinstance(clients.reader(each), Placing) for each in others)
     is_open = is_open or any(any(each.copies()) for each in clients.clients())
     for where, _ in places:
@@ -190,12 +189,12 @@ def parents(known: Iterable[SessionInfo]) -> dict[Path, Path]:
 
 def _agents(info: SessionInfo, session: FoundSession) -> Iterator[SessionInfo]:
     """Yield the transcripts of a session's agents that are in files of their own, as sessions."""
-    paths: Iterable[Path] = ()
+    client, paths = clients.in_place(), tuple[Path, ...]()
     if info.is_away and session.place is not None:
         put_away = session.place.archive / names.ARCHIVED / info.path.name
-        paths = agents.away(put_away, info.id)
-    elif info.client == claude.NAME and info.side_bytes:
-        paths = (*map(Path, session.beside), *agents.transcripts(info.path, info.id))
+        paths = tuple(client.beside.away(put_away, info.id))
+    elif info.client == client.files.NAME and info.side_bytes:
+        paths = (*map(Path, session.beside), *client.beside.transcripts(info.path, info.id))
     for path in paths:
         with suppress(OSError):
             seen = path.lstat()

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sessrotate import clients
 from sessrotate.archive import place
 from sessrotate.archive.place import Place
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import ignored
 from sessrotate.in_place import gain
 from sessrotate.reports import discovery, project_folder
@@ -56,7 +56,7 @@ def of_clients(archives: Iterable[Place], look: Look = discovery.in_brief) -> li
 
     `archives` are all of this machine. Those of Claude Code are looked at by `look`.
     """
-    found: dict[str, list[FoundSession]] = {claude.NAME: []}
+    found: dict[str, list[FoundSession]] = {clients.in_place().files.NAME: []}
     places = project_folder.places(ignored, archives)
     for session in discovery.sessions(hidden=True, places=places, look=look):
         found.setdefault(session.info.client, []).append(session)
@@ -67,7 +67,8 @@ def of_clients(archives: Iterable[Place], look: Look = discovery.in_brief) -> li
 def _summed(client: str, found: list[FoundSession]) -> OnDisk:
     infos = [each.info for each in found]
     taken = sum(each.disk_bytes for each in infos)
-    aside = disk_use.of(*place.aside()) if client == claude.NAME else 0
+    is_rotated = client == clients.in_place().files.NAME
+    aside = disk_use.of(*place.aside()) if is_rotated else 0
     return OnDisk(
         client=client,
         sessions=sum(each.standing == "session" for each in infos),
@@ -76,7 +77,7 @@ def _summed(client: str, found: list[FoundSession]) -> OnDisk:
             each.disk_bytes if each.is_compressed else each.archived_disk_bytes for each in infos
         ),
         history=sum(each.archived_bytes or 0 for each in infos),
-        others=max(0, gain.measured_all() - taken - aside) if client == claude.NAME else 0,
+        others=max(0, gain.measured_all() - taken - aside) if is_rotated else 0,
         aside=aside,
         missing=tuple(each.id for each in infos if each.archive_missing),
         infos=tuple(infos),

@@ -16,11 +16,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sessrotate import names
+from sessrotate import clients, names
 from sessrotate.archive import place
 from sessrotate.archive.place import Place
-from sessrotate.clients.claude import agents, titles
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.common import is_link, passing_over, real, room_in
 from sessrotate.clients.preview import Title
 from sessrotate.errors import DamagedError
@@ -87,7 +85,7 @@ def every(unread: Unread, archives: Iterable[Place]) -> Iterator[tuple[str, Proj
 
     `archives` are all of this machine; the name is empty for those whose project nobody knows.
     """
-    projects, archived = claude.projects_folder(), dict[str, set[str]]()
+    projects, archived = clients.in_place().files.projects_folder(), dict[str, set[str]]()
     for where in archives:
         archived.setdefault(where.project, set()).add(where.session)
     folder = real(projects)
@@ -102,7 +100,7 @@ def places(unread: Unread, archives: Iterable[Place]) -> list[InProject]:
 
     `archives` are all of this machine.
     """
-    projects = real(claude.projects_folder())
+    projects = real(clients.in_place().files.projects_folder())
     found = every(unread, archives)
     return [(where, folder) for name, folder in found for where in folder.places(projects, name)]
 
@@ -121,7 +119,7 @@ def latest(where: Place) -> float:
 
 def read(folder: Path, archives: set[str], unread: Unread) -> ProjectFolder:
     """Return what the folder of a project holds; `archives` are the ids of archived sessions."""
-    found = ProjectFolder(archives=archives)
+    found, client = ProjectFolder(archives=archives), clients.in_place()
     transcripts: list[tuple[str, set[str], Edges]] = []
     for entry in () if _is_alias(folder) else _entries(folder, unread):
         name = entry.name
@@ -131,8 +129,11 @@ def read(folder: Path, archives: set[str], unread: Unread) -> ProjectFolder:
             elif name == _INDEX:
                 with suppress(DamagedError):
                     data = load.read_small(folder, name, manifest.MAX_BYTES)
-                    found.titles = titles.index_titles(data)
-            elif (kind := claude.named(name)) in {None, "copy"} or not entry.is_file():
+                    found.titles = client.edges.index_titles(data)
+            elif (kind := client.files.named(name)) in {
+                None,
+                "copy",
+            } or not entry.is_file():
                 continue
             elif kind == "session":
                 found.live.add(names.session_of(name))
@@ -140,7 +141,11 @@ def read(folder: Path, archives: set[str], unread: Unread) -> ProjectFolder:
                 here = file_edges.seen(entry.path, unread)
                 if here is not None:
                     transcripts.append(
-                        (entry.path, agents.owners(here.head), replace(here, head=b"", tail=b""))
+                        (
+                            entry.path,
+                            client.beside.owners(here.head),
+                            replace(here, head=b"", tail=b""),
+                        )
                     )
     for path, owners, here in sorted(transcripts, key=lambda each: each[0]):
         found.add_agent(path, owners, here)
@@ -149,7 +154,7 @@ def read(folder: Path, archives: set[str], unread: Unread) -> ProjectFolder:
     found.alone |= {
         name
         for name in found.folders - there
-        if agents.transcripts(folder / f"{name}{names.SUFFIX}", name)
+        if client.beside.transcripts(folder / f"{name}{names.SUFFIX}", name)
     }
     return found
 

@@ -19,7 +19,6 @@ from sessrotate import clients
 from sessrotate.archive import restored
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.preview import EDGE, Sight
 from sessrotate.errors import DamagedError, StorageError
 from sessrotate.in_place import room
@@ -82,7 +81,7 @@ def of_plan(
         rows,
         is_running=seen.is_running,
         session=session,
-        client=claude.NAME,
+        client=clients.in_place().files.NAME,
         path=found.place.live,
         live_bytes=planned.end,
         frees=expected.gained,

@@ -22,14 +22,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import fs, names, platforms
+from sessrotate import clients, fs, names, platforms
 from sessrotate.archive import archived_file, owner, place, restored, state, trimmed
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import PutAway
 from sessrotate.archive.state import State
-from sessrotate.clients.claude import agents, cleanup, preview, trim
-from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude.cleanup import Cleanup
+from sessrotate.clients.in_place import Cleanup
 from sessrotate.clients.preview import EDGE, Sight, edges_of
 from sessrotate.errors import (
     DamagedError,
@@ -50,7 +48,7 @@ from sessrotate.system import disk_use, in_use, lease
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from sessrotate.clients.claude.agents import Near
+    from sessrotate.clients.in_place import Near
 
 
 class NotCompressedError(StorageError):
@@ -158,7 +156,7 @@ def expected(where: Place, near: Near | None = None) -> Forecast:
 def measured(where: Place, near: Near | None = None) -> int:
     """Return how many bytes of the disk a session takes, and what lies beside (`agents.beside`)."""
     with storage("look at the session"):
-        found = agents.beside(where.live, where.session, near)
+        found = where.client.beside.beside(where.live, where.session, near)
         beside = (where.live.parent / name for name in found)
         return disk_use.of(where.live, where.archive, *beside)
 
@@ -193,10 +191,10 @@ def _checked(
             f"{printable(str(where.live))} is gone: `restore` brings it back from its archive."
         )
     archived_file.check_single(where)
-    if kept := trim.replaced(where.live, where.session):
+    if kept := where.client.trims.replaced(where.live, where.session):
         raise RefusedError(trimmed.told(kept, where.session).detail)
     in_use.check_unused(where, source.identity(), wait=wait, or_live=False)
-    beside = agents.beside(where.live, where.session, near)
+    beside = where.client.beside.beside(where.live, where.session, near)
     items = {name: (where.live.parent / name).lstat() for name in beside}
     if reasons := [*_obstacles(where, source, items)]:
         raise RefusedError(" ".join(reasons))
@@ -209,7 +207,7 @@ def _unwritten(where: Place, near: Near | None = None) -> list[str]:
     """Return the names of what agents left of a session that was never written; else nothing."""
     if os.path.lexists(where.live) or place.holds_something(where.archive):
         return []
-    return agents.beside(where.live, where.session, near)
+    return where.client.beside.beside(where.live, where.session, near)
 
 
 def _check_no_restoration(found: State) -> None:
@@ -309,14 +307,14 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     """
     archives = [*place.archives()]
     begun = [where for where in archives if _is_begun(where)]
-    rule = cleanup.in_force()
+    rule = clients.in_place().cleanup.in_force()
     marked = {*restored.marked()}
     due, places = [], owner.Places(archives)
     near: Near = {}
     # What no list shows grows old for its client only; each transcript is opened for it.
-    alone = agents.alone() if before_cleanup is not None else ()
+    alone = clients.in_place().beside.alone() if before_cleanup is not None else ()
     unwritten = dict.fromkeys(live for live, _ in alone)
-    for path in (*claude.sessions(), *unwritten):
+    for path in (*clients.in_place().files.sessions(), *unwritten):
         where = owner.of(path, places)
         if where is None or archived_file.away(where) is not None:
             continue
@@ -350,10 +348,10 @@ def _is_swept(
         return False
     statuses = [where.live.lstat()] if os.path.lexists(where.live) else []
     if not any(status.st_size for status in statuses):
-        beside = agents.beside(where.live, where.session, near)
+        beside = where.client.beside.beside(where.live, where.session, near)
         paths = archive_files.sizes(where.live.parent / name for name in beside)
         statuses = [path.lstat() for path in paths]
-    is_desktop = rule.ceiling != rule.period and cleanup.is_desktop(where.live)
+    is_desktop = rule.ceiling != rule.period and where.client.cleanup.is_desktop(where.live)
     times = (rule.saved_at(each, before_cleanup, is_desktop=is_desktop) for each in statuses)
     return any(at is not None and at <= now for at in times)
 
@@ -376,4 +374,4 @@ def _seen(where: Place, source: Source) -> Sight:
         with state.opened(where) as found:
             if (listed := found.manifest) is not None:
                 older = segment_set.beginning_of(where.archive, where.session, listed, EDGE)
-    return preview.of_live(where.session, head, tail, older, is_whole=size <= EDGE)
+    return where.client.edges.of_live(where.session, head, tail, older, is_whole=size <= EDGE)

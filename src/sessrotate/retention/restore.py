@@ -24,8 +24,6 @@ from sessrotate import clients, fs
 from sessrotate.archive import archived_file, owner, restored, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
-from sessrotate.clients.claude import cleanup
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.preview import EDGE, edges_of
 from sessrotate.errors import (
     DamagedError,
@@ -148,7 +146,7 @@ def _nowhere(found: State) -> str:
 
 def _ran_in(found: State) -> str | None:
     """Return the folder that a session's client ran in, None if nothing in sight says it."""
-    look = clients.reader(claude).sight
+    look = clients.reader(clients.in_place().files).sight
     if found.live is not None:
         size = found.live.size()
         return look(*edges_of(found.live, size), is_whole=size <= EDGE).folder
@@ -165,6 +163,7 @@ def _unused(found: State) -> float | None:
     if found.live is None or found.is_gone:
         return None
     status, now = os.fstat(found.live.fd), time.time()
+    cleanup = found.place.client.cleanup
     rule = cleanup.in_force()
     at = rule.deletes_at(status, is_desktop=cleanup.is_desktop(found.place.live))
     return now - status.st_mtime if at is not None and at < now + _SOON else None

@@ -19,8 +19,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sessrotate import fs
-from sessrotate.clients.codex import cold
+from sessrotate import clients, fs
 from sessrotate.errors import InUseError, WrongUsageError, printable
 from sessrotate.system import in_use, lease, ownership
 from sessrotate.system.source import Source
@@ -93,7 +92,7 @@ def replace(old: Path, source: Source, was: os.stat_result, draft: fs.Draft, new
     draft.become_like(source.fd)
     draft.take_times(source.fd)
     draft.sync()
-    aside = cold.aside(old)
+    aside = clients.cold().aside(old)
     late = InUseError(f"{printable(old.name)} was changed meanwhile: try again.")
     with unwritten(old):
         answer = in_use.lease_from_writers(source, 0)
@@ -129,14 +128,18 @@ def _state(status: os.stat_result) -> tuple[int, int]:
 def maintained() -> Iterator[None]:
     """Hold the client's lock for work on rollouts, and none of them: it is its order, too."""
     with ExitStack() as stack:
-        _hold(stack, cold.maintenance_lock(), "Codex, or another sessrotate, compresses sessions")
+        _hold(
+            stack,
+            clients.cold().maintenance_lock(),
+            "Codex, or another sessrotate, compresses sessions",
+        )
         yield
 
 
 @contextmanager
 def unwritten(path: Path) -> Iterator[None]:
     """Hold the lock of a rollout's writer: no client of 0.147 or later opens it meanwhile."""
-    coordination, writer = cold.writer_locks(path)
+    coordination, writer = clients.cold().writer_locks(path)
     used = "Codex has the session open, or begins to"
     with ExitStack() as stack:
         with ExitStack() as moment:

@@ -27,15 +27,14 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
-from sessrotate import find, fs, names, platforms, units
+from sessrotate import clients, find, fs, names, platforms, units
 from sessrotate.archive.place import Place
-from sessrotate.clients.codex import client as codex
-from sessrotate.clients.codex import cold
 from sessrotate.clients.common import real
 from sessrotate.errors import (
     InUseError,
     RefusedError,
     StorageError,
+    WrongUsageError,
     printable,
     storage,
 )
@@ -72,8 +71,8 @@ _READ: Final = 1 << 20
 
 def place_of(path: Path) -> Place:
     """Return the place of a rollout, by the path of either form."""
-    folder, name = real(path.parent), cold.plain(path).name
-    return Place(folder, "", codex.session_of(name), folder / name)
+    folder, name = real(path.parent), clients.cold().plain(path).name
+    return Place(folder, "", clients.cold().FORMAT.session_of(name), folder / name)
 
 
 def meant(path: Path) -> Place:
@@ -81,32 +80,32 @@ def meant(path: Path) -> Place:
 
     Raises RefusedError as `find.live_of` does.
     """
-    return place_of(path) if cold.is_rollout(path) else find.live_of(path)
+    return place_of(path) if clients.cold().is_session(path) else find.live_of(path)
 
 
 def is_one(where: Place) -> bool:
     """Tell whether a place is that of a rollout."""
-    return codex.is_rollout(where.live.name)
+    return clients.cold().is_named_so(where.live.name)
 
 
 def measured(where: Place) -> int:
     """Return how many bytes of the disk a rollout takes, in whatever form."""
-    return disk_use.of(where.live, cold.compressed(where.live))
+    return disk_use.of(where.live, clients.cold().compressed(where.live))
 
 
 def measured_all() -> int:
     """Return how many bytes of the disk all that the client keeps sessions in takes."""
-    return disk_use.of(*codex.folders())
+    return disk_use.of(*clients.cold().folders())
 
 
 def every() -> Iterator[Place]:
     """Yield the places of all rollouts."""
-    return map(place_of, codex.sessions())
+    return map(place_of, clients.cold().FORMAT.sessions())
 
 
 def compressed_ones() -> Iterator[Place]:
     """Yield the places of those that are compressed."""
-    return (each for each in every() if cold.form(each.live) != each.live)
+    return (each for each in every() if clients.cold().form(each.live) != each.live)
 
 
 # ── which ────────────────────────────────────────────────────────────────────────────────────
@@ -119,18 +118,18 @@ def wanted(after: float, now: float, least: int = WORTH) -> list[Place]:
     that need least room.
     """
     found = []
-    for path in codex.sessions():
+    for path in clients.cold().FORMAT.sessions():
         with suppress(OSError):
-            status, is_plain = path.lstat(), path == cold.plain(path)
+            status, is_plain = path.lstat(), path == clients.cold().plain(path)
             if is_plain and now - status.st_mtime >= after and status.st_size > least:
-                found.append((not cold.is_archived(path), status.st_size, path))
+                found.append((not clients.cold().is_archived(path), status.st_size, path))
     return [place_of(path) for *_, path in sorted(found)]
 
 
 def doubled() -> list[Place]:
     """Return the rollouts of which there is more than the file that their client takes."""
-    found = dict.fromkeys(map(place_of, cold.seconds()))
-    return [each for each in found if os.path.lexists(cold.form(each.live))]
+    found = dict.fromkeys(map(place_of, clients.cold().seconds()))
+    return [each for each in found if os.path.lexists(clients.cold().form(each.live))]
 
 
 def rested(found: Sequence[Place], now: float, plain_since: Mapping[str, float]) -> list[Place]:
@@ -159,7 +158,7 @@ def compress(
     how many bytes are done. Raises InUseError if somebody writes to it, or it was changed
     meanwhile; RefusedError if it cannot be replaced safely; StorageError as the system reports.
     """
-    new = cold.compressed(where.live)
+    new = clients.cold().compressed(where.live)
     with ExitStack() as stack:
         stack.enter_context(storage(_DOING))
         stack.enter_context(rollout_swap.maintained())
@@ -190,7 +189,7 @@ def decompress(where: Place, progress: Callable[[int], None] = lambda _done: Non
 
     Raises as `compress` does; DamagedError if it cannot be decompressed, or was changed.
     """
-    old = cold.compressed(where.live)
+    old = clients.cold().compressed(where.live)
     with ExitStack() as stack:
         stack.enter_context(storage("restore the session"))
         stack.enter_context(rollout_swap.maintained())
@@ -218,7 +217,7 @@ def way_back(where: Place) -> WayBack:
 
     Raises DamagedError if it cannot be decompressed.
     """
-    path = cold.form(where.live)
+    path = clients.cold().form(where.live)
     size = path.stat().st_size
     if path == where.live:
         return WayBack(where, before=size, after=size)
@@ -262,7 +261,7 @@ def check(source: Source) -> os.stat_result:
         if is_so:
             raise RefusedError(f"{name} {reason}.")
     idle = time.time() - status.st_mtime
-    if idle < units.DAY and not all(each.locks for each in cold.writers(time.time())):
+    if idle < units.DAY and clients.cold().is_written_to_blindly(time.time()):
         raise RefusedError(
             f"{name} was written to within a day, and a Codex before 0.147, which holds no lock, "
             "was used in the last 90 days: try again tomorrow."
@@ -275,7 +274,7 @@ def _as_one(where: Place) -> int:
 
     Raises as `seconds` does; InUseError if a client was faster.
     """
-    rollout_swap.forget_drafts(where.live, cold.compressed(where.live))
+    rollout_swap.forget_drafts(where.live, clients.cold().compressed(where.live))
     return sum(rollout_swap.leave(where.live, second) for second in seconds(where))
 
 
@@ -285,15 +284,20 @@ def seconds(where: Place) -> list[Second]:
     Reads all of them. Raises RefusedError of two of which neither begins with all of the other, and
     where the client takes the shorter one: then both stay.
     """
-    taken, found = cold.form(where.live), []
+    taken, found = clients.cold().form(where.live), []
     # A client may unpack the compressed one just now: then it takes the plain one.
-    others = [each for each in cold.all_names(where.live) if each not in {taken, where.live}]
+    others = [
+        each for each in clients.cold().all_names(where.live) if each not in {taken, where.live}
+    ]
     for path in filter(os.path.lexists, others if os.path.lexists(taken) else ()):
-        with Source.itself(taken) as one, Source.itself(path) as other:
-            status = os.fstat(other.fd)
-            more = _more(_content(one), _content(other))
+        try:
+            with Source.itself(taken) as one, Source.itself(path) as other:
+                status = os.fstat(other.fd)
+                more = _more(_content(one), _content(other))
+        except WrongUsageError:  # gone: its client was faster
+            continue
         is_longer = more is not None and more < 0
-        may_be_longer = taken != where.live and path == cold.aside(where.live)
+        may_be_longer = taken != where.live and path == clients.cold().aside(where.live)
         if more is None or (is_longer and not may_be_longer):
             raise RefusedError(
                 f"{printable(str(path))} has more than, or something else than, the file beside it "
@@ -327,7 +331,7 @@ def _compressed(
 
     Raises OSError of a full disk before it is full: clients go on writing.
     """
-    found, frame = Fingerprint(), zstd.compressor(size, window=cold.WINDOW)
+    found, frame = Fingerprint(), zstd.compressor(size, window=clients.cold().WINDOW)
     for start in range(0, min(size, _IN_SIGHT), _PART):
         part = source.read_at(start, min(_PART, size - start))
         found.update(part)
@@ -343,7 +347,7 @@ def _compressed(
     draft.append(frame.flush())
     del frame  # or there would be two windows in memory
     back = Fingerprint()
-    for piece in _unpacked(draft.fd, cold.compressed(source.path)):
+    for piece in _unpacked(draft.fd, clients.cold().compressed(source.path)):
         back.update(piece)
     _prove(found, back)
 

@@ -19,7 +19,6 @@ from sessrotate import fs, names
 from sessrotate.archive import archived_file
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import PutAway
-from sessrotate.clients.claude import agents
 from sessrotate.clients.common import listed, names_in
 from sessrotate.errors import InUseError, RefusedError, printable, storage
 from sessrotate.in_place import aside, recover, swap, waiting
@@ -101,7 +100,7 @@ def _here(where: Place, note: PutAway) -> int:
     """Return how many bytes of what is put back an interrupted run had left, or put, in place."""
     if note.standing == "archived":
         return 0
-    beside = agents.beside(where.live, where.session)
+    beside = where.client.beside.beside(where.live, where.session)
     paths = [where.live, *(where.live.parent / name for name in beside)]
     return sum(archive_files.sizes(paths).values())
 
@@ -184,6 +183,6 @@ def _ours(where: Place, note: PutAway | None = None) -> list[str]:
     compressed = {f"{entry.file}{_ZST}" for entry in note.compressed} if note is not None else set()
     away = listing(archive_files.folder(where))
     there = [name.removesuffix(_ZST) if name in compressed else name for name in away]
-    side = [name for name in there if name == where.session or agents.is_agent(name)]
+    side = [name for name in there if name == where.session or where.client.beside.is_agent(name)]
     live = [where.live.name] if where.live.name in there else []
     return [*live, *dict.fromkeys(side)]

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessrotate import units
+from sessrotate import clients, units
 from sessrotate.archive.place import Place
-from sessrotate.clients.codex import client as codex
 from sessrotate.errors import RefusedError, printable
 from sessrotate.in_place.outcome import Outcome, Result
 from sessrotate.in_place.room import Need
@@ -60,7 +59,7 @@ class WayBack(Struct, frozen=True):
     @property
     def is_rollout(self) -> bool:
         """Whether it is a session of Codex, which was only compressed."""
-        return codex.is_rollout(self.where.live.name)
+        return clients.cold().is_named_so(self.where.live.name)
 
     @property
     def is_back(self) -> bool:

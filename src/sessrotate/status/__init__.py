@@ -23,8 +23,7 @@ from msgspec.structs import replace
 from sessrotate.archive import place, restored
 from sessrotate.archive.place import Place
 from sessrotate.automation import findings
-from sessrotate.clients.claude import cleanup
-from sessrotate.clients.claude import client as claude
+from sessrotate.clients import in_place
 from sessrotate.clients.common import is_file
 from sessrotate.errors import SessrotateError
 from sessrotate.hook import installation
@@ -115,7 +114,7 @@ def _with(first: Status, found: list[Outcome]) -> Status:
 
 
 def _known(archives: Sequence[Place], clients: Iterable[OnDisk]) -> Known:
-    claudes = [each for each in clients if each.client == claude.NAME]
+    claudes = [each for each in clients if each.client == in_place().files.NAME]
     live = (info for each in claudes for info in each.infos if info.is_live)
     plain = frozenset[Path]().union(*(each.plain for each in claudes))
     return Known(archives, {info.path: info.bytes for info in live}, plain)
@@ -128,7 +127,9 @@ def _without_gain(
     wrong = [*findings.not_running(found)]
     has_margin = findings.saving_margin() is not None
     is_saved = has_margin and all(each.kind != "schedule" for each in wrong)
-    doomed = [] if is_saved else cleanup.doomed(cleanup.in_force(), findings.WEEK, now, known.sizes)
+    cleanup = in_place().cleanup
+    rule = cleanup.in_force()
+    doomed = [] if is_saved else cleanup.doomed(rule, findings.WEEK, now, known.sizes)
     return Status(
         clients=clients,
         gain=0,
@@ -140,7 +141,7 @@ def _without_gain(
         last=_last(),
         wrong=tuple(each.detail for each in wrong),
         doomed=len(doomed),
-        others=tuple(claude.other_folders()),
+        others=tuple(in_place().files.other_folders()),
     )
 
 
@@ -149,7 +150,7 @@ def _has_hook() -> bool:
         found = installation.installed()
     except SessrotateError:
         return False
-    return bool(found.commands) and not found.missing and not cleanup.silenced(cleanup.settings())
+    return bool(found.commands) and not found.missing and not in_place().calls.silenced()
 
 
 def _last() -> LastRun | None:

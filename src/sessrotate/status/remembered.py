@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Meta, Struct, structs
 
-from sessrotate import __version__, fs, names
+from sessrotate import __version__, clients, fs, names
 from sessrotate.archive import place
 from sessrotate.archive.place import Place
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.preview import Sight, Standing, Title
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place import gain
@@ -247,7 +246,7 @@ def _recalled(where: Place, found: _Taken) -> FoundSession:
     info = SessionInfo(
         id=where.session,
         name=where.session,
-        client=claude.NAME,
+        client=clients.in_place().files.NAME,
         project=where.project,
         path=where.live,
         compactions=None,

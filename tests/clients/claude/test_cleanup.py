@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.claude import cleanup
+from sessrotate.clients.in_place import Cleanup
 from support.command_line import write
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def test_what_the_client_notes_for_itself_may_be_anything(folder: Path, state: b
 
 def test_hooks_are_silenced_by_either_of_two_settings(folder: Path) -> None:
     def name() -> str | None:
-        found = cleanup.silenced(cleanup.settings())
+        found = cleanup.silenced()
         return None if found is None else found[1]
 
     assert name() is None
@@ -216,7 +217,7 @@ def test_a_period_of_0_is_what_the_version_that_wrote_last_makes_of_it(
 def test_nothing_is_put_away_within_a_day_nor_in_the_first_two_thirds_of_its_period(
     period: float, margin: float, age: float
 ) -> None:
-    after = cleanup.Cleanup(period).saved_after(margin)
+    after = Cleanup(period).saved_after(margin)
     is_put_away = age >= after
     if is_put_away:
         assert age >= DAY

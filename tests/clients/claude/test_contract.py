@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import pytest
 
 from sessrotate.clients.claude import ancestry, carried_rows, contract, loading
-from sessrotate.clients.claude.contract import LivePlan
+from sessrotate.clients.in_place import Archived, LivePlan
 from sessrotate.system.source import Source
 from support import oracle
 
@@ -280,7 +280,7 @@ def test_the_archive_is_not_read_for_a_first_prompt_that_nothing_continues(
     rows: list[Row | bytes] = [first(), message("b", "a"), listed("b"), message("c", "boundary")]
     data = written(path, rows)
     with Source(path) as source:
-        archived = loading.Archived(10_000, says=read, plain=read)
+        archived = Archived(10_000, says=read, plain=read)
         made = contract.plan(source, oracle.boundaries(data), len(data), archived, prefix=10)
     assert ([entry.span.start for entry in made.carried][:1], made.refusals) == ([0], ())
 

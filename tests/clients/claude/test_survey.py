@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import generate_session
 from sessrotate.clients.claude import carried_rows as kinds
 from sessrotate.clients.claude import contract, loading, survey
-from sessrotate.clients.claude.contract import LivePlan
 from sessrotate.clients.claude.rows import Link, seconds
 from sessrotate.clients.claude.survey import Survey
+from sessrotate.clients.in_place import LivePlan
 from sessrotate.model import Span
 from sessrotate.parsing import lines
 from sessrotate.parsing.lines import LONG, Window

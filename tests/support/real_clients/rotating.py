@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from sessrotate.archive import place, state
 from sessrotate.clients.claude import contract
+from sessrotate.clients.in_place import LivePlan
 from sessrotate.in_place import rotate as in_place_rotate
 from support import oracle, sets
 from support.command_line import REAL, Ended, called, piped
@@ -74,7 +75,7 @@ def rotate_all_the_same(client: Client, path: Path) -> None:
     """
     whole, planned = path.read_bytes(), contract.plan
 
-    def plan(*given: Any, **options: Any) -> contract.LivePlan:
+    def plan(*given: Any, **options: Any) -> LivePlan:
         return replace(planned(*given, **options), refusals=())
 
     is_whole = whole.endswith(b"\n")

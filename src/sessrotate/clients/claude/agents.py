@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from sessrotate import names
-from sessrotate.clients.claude.client import AGENT, SUFFIX, distinct, projects_folder
+from sessrotate.clients.claude.client import AGENT, SUFFIX, projects_folder
 from sessrotate.clients.claude.rows import Outcome, Shown, Started, origin_of, shown_of, started_of
 from sessrotate.clients.claude.titles import WARM_UP
 from sessrotate.clients.claude.view import of_row
-from sessrotate.clients.common import begins, is_folder, listed, names_in, text
+from sessrotate.clients.common import begins, distinct, is_folder, listed, names_in, text
 from sessrotate.clients.preview import EDGE, Agent, rows
 from sessrotate.clients.prompts import asked
 from sessrotate.errors import DamagedError, SessrotateError
@@ -37,8 +37,7 @@ from sessrotate.system import zstd
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    Near = dict[Path, list[str]]
-    """The names of agents' transcripts in folders of live files."""
+    from sessrotate.clients.in_place import Near
 
 AGENTS: Final = "subagents"
 RESULTS: Final = "tool-results"

@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
 from sessrotate.clients.claude.carried_rows import FILE_HISTORY, Needed
 from sessrotate.clients.claude.rows import Link, has_result, turn_of
 from sessrotate.clients.claude.survey import Survey
 from sessrotate.clients.claude.tail import PER_NAME, answer_of, name
+from sessrotate.clients.in_place import Carried
 from sessrotate.model import Span
 from sessrotate.parsing.lines import WINDOW
 from sessrotate.parsing.records import LONGEST
@@ -38,18 +37,6 @@ PRESERVED: Final = "preserved by the compaction"
 CONTINUED: Final = "continued by a row after the compaction"
 BESIDE: Final = "part of an answer that stays, or a result of its tools"
 HISTORY_OF_KEPT: Final = "file history of a message that stays"
-
-
-class Carried(Struct, frozen=True):
-    """A line from before the cut that goes along, without its newline, and why.
-
-    `segment` is the number of the sealed segment that it stands in, None for the live file.
-    `reason` says what the line is, as people read it.
-    """
-
-    span: Span
-    reason: str
-    segment: int | None = None
 
 
 class RefusedError(Exception):

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from sessrotate.clients.claude import tail
-from sessrotate.clients.claude.ancestry import HISTORY_OF_KEPT, PER_LINE, Carried, Room, Search
+from sessrotate.clients.claude.ancestry import HISTORY_OF_KEPT, PER_LINE, Room, Search
 from sessrotate.clients.claude.carried_rows import CLEARED, FILE_HISTORY, LAST_WINS, TRANSCRIPT
 from sessrotate.clients.claude.rows import Link, Name
 from sessrotate.clients.claude.survey import Survey
 from sessrotate.clients.claude.tail import Tail
+from sessrotate.clients.in_place import Carried
 from sessrotate.model import Span
 from sessrotate.parsing import json_line
 

@@ -30,6 +30,7 @@ from sessrotate.clients.claude.client import (
     state_file,
 )
 from sessrotate.clients.common import is_file, listed
+from sessrotate.clients.in_place import Cleanup
 from sessrotate.clients.preview import EDGE
 from sessrotate.errors import DamagedError, printable
 from sessrotate.parsing import json_line
@@ -59,96 +60,6 @@ MANAGED: Final[dict[str, Path]] = {
     "win32": Path("C:/Program Files/ClaudeCode"),
 }
 """Where an administrator's settings are (read in the code of 2.1.112)."""
-
-
-class Cleanup(Struct, frozen=True):
-    """What the client does to old sessions of its own accord.
-
-    `period` is after how many seconds without a change it deletes one, infinite if it never does;
-    `paused` says why new versions do not. `ceiling` is the same for sessions that were begun in the
-    desktop app, None where it spares them. `origin` is the file that sets the period, None for the
-    client's default. `project` is the folder of the project whose own settings say it: a client
-    that is started there deletes the sessions of all.
-    """
-
-    period: float
-    paused: str = ""
-    ceiling: float | None = None
-    origin: Path | None = None
-    project: Path | None = None
-
-    def deletes_at(self, status: os.stat_result, *, is_desktop: bool) -> float | None:
-        """Return when it deletes a session with this live file, in seconds since 1970.
-
-        None if it never does. All versions go by the time of the file, whatever its records say.
-        """
-        period = self.ceiling if is_desktop else self.period
-        return None if period is None or math.isinf(period) else status.st_mtime + period
-
-    def saved_at(self, status: os.stat_result, margin: float, *, is_desktop: bool) -> float | None:
-        """Return when a session with this live file is put away, `margin` seconds before that.
-
-        In seconds since 1970; None if the client never deletes it.
-        """
-        period = self.ceiling if is_desktop else self.period
-        at = self.deletes_at(status, is_desktop=is_desktop)
-        if period is None or at is None:
-            return None
-        return status.st_mtime + self.saved_after(margin, period)
-
-    def saved_after(self, margin: float, period: float | None = None) -> float:
-        """Return after how many seconds without a change a session is put away.
-
-        That is `margin` seconds before the client deletes it, which it does after `period` seconds.
-        A third of the period at most, so that a short period does not put everything away; and
-        never within a day of its last use.
-        """
-        period = self.period if period is None else period
-        return max(period - min(margin, period / 3), DAY)
-
-    def leaves_time(self, margin: float, every: float = DAY) -> bool:
-        """Tell whether a run comes in time to save every session, one each `every` seconds."""
-        is_endless = math.isinf(self.period)
-        return is_endless or self.period - self.saved_after(margin) >= every
-
-    def saving(self, margin: float, every: float = DAY, older_than: float | None = None) -> str:
-        """Say which sessions are put away `margin` seconds before the client deletes them.
-
-        Those unused for `older_than` seconds are in any case. A run comes each `every` seconds.
-        Where that may be too late, it says what to change.
-        """
-        where = "its default" if self.origin is None else printable(str(self.origin), 1000)
-        if math.isinf(self.period):
-            return f"Claude Code deletes no session now: {self.paused} ({where})."
-        after = self.saved_after(margin)
-        said = f"Claude Code deletes sessions unused for {days(self.period)} ({where})."
-        if self.leaves_time(margin, every):
-            if older_than is not None:
-                after = min(after, max(older_than, DAY))
-            return (
-                f"{said} The nightly run puts a session away, compressed, once it is unused for "
-                f"{days(after)}: it leaves the client's list, and `sessrotate restore SESSION` "
-                "brings it back."
-            )
-        late = (
-            f"{said} A run every {days(every)} puts away what it finds unused for {days(after)}, "
-            "and cannot save all of them in time."
-        )
-        if every > DAY:
-            return f"{late} Have one each night: `sessrotate schedule install --every daily`."
-        if self.period / 3 >= every:
-            return f"{late} Raise `before_cleanup` in the settings of `run`, to 3d for example."
-        file = where if self.origin is not None else printable(str(settings_file()), 1000)
-        return (
-            f"{late} Raise the period to 3 days or more, for example with "
-            f'`"{_PERIOD}": {CLEANUP_DAYS}` in {file}.'
-        )
-
-
-def days(seconds: float) -> str:
-    """Return a length of time in days, in words."""
-    count = f"{round(seconds / DAY, 1):,g}"
-    return f"{count} day{'' if count == '1' else 's'}"
 
 
 class Settings(Struct, frozen=True):
@@ -200,6 +111,12 @@ def with_projects(found: Settings) -> Settings:
 
 def cleanup(found: Settings) -> Cleanup:
     """Return what the client's clean-up does under these settings."""
+    rule = _rule(found)
+    file = printable(str(rule.origin or settings_file()), 1000)
+    return replace(rule, advice=f'`"{_PERIOD}": {CLEANUP_DAYS}` in {file}')
+
+
+def _rule(found: Settings) -> Cleanup:
     default = CLEANUP_DAYS * DAY
     set_by = found.origin(_PERIOD)
     origin, count = (None, CLEANUP_DAYS) if set_by is None else (set_by[0], set_by[1][_PERIOD])
@@ -278,11 +195,12 @@ def _last_version() -> tuple[int, ...]:
     return ()
 
 
-def silenced(found: Settings) -> tuple[Path, str] | None:
+def silenced() -> tuple[Path, str] | None:
     """Return what keeps the client from calling our hook: a file, and its setting.
 
     None if nothing does. A project's settings are not looked at: they are for its own sessions.
     """
+    found = settings()
     set_by = found.origin("disableAllHooks")
     if set_by is not None and set_by[1]["disableAllHooks"] is True:
         return set_by[0], "disableAllHooks"

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
 from sessrotate.clients import common
@@ -20,18 +19,18 @@ from sessrotate.clients.claude.rows import dated_of
 from sessrotate.clients.common import (
     BOM,
     count,
+    distinct,
     files_in,
     has_row,
     ignored,
     is_folder,
-    is_link,
     iso_time,
     listed,
     names_in,
-    passing_over,
     real,
     text,
 )
+from sessrotate.clients.in_place import FileKind
 from sessrotate.errors import WrongUsageError
 from sessrotate.model import Boundary, Span
 from sessrotate.parsing import json_line
@@ -159,8 +158,6 @@ def projects_folder() -> Path:
     return Path(os.environ.get("CLAUDE_PROJECTS_DIR") or config_folder() / _PROJECTS)
 
 
-Named = Literal["session", "agent", "copy"]
-
 sessions_folder: Final = projects_folder
 
 session_of: Final = names.session_of
@@ -244,7 +241,7 @@ def copies(prefix: str = "") -> Iterator[Path]:
     return _named(prefix, "copy")
 
 
-def _named(prefix: str, wanted: Named, unread: Unread = ignored) -> Iterator[Path]:
+def _named(prefix: str, wanted: FileKind, unread: Unread = ignored) -> Iterator[Path]:
     def is_wanted(name: str) -> bool:
         if named(name) != wanted:
             return False
@@ -257,7 +254,7 @@ def _named(prefix: str, wanted: Named, unread: Unread = ignored) -> Iterator[Pat
         yield from files_in(project, is_wanted, unread)
 
 
-def named(file_name: str) -> Named | None:
+def named(file_name: str) -> FileKind | None:
     """Tell by its name what a file in a project's folder is; None of what is no session file.
 
     Hidden files are somebody's (a file manager's: `._<uuid>.jsonl`), and no client's.
@@ -269,20 +266,3 @@ def named(file_name: str) -> Named | None:
     if file_name.startswith(AGENT):
         return "agent"
     return "session" if common.copied(session_of(file_name)) is None else "copy"
-
-
-def distinct(paths: Iterable[Path], unread: Unread = ignored) -> list[Path]:
-    """Return the folders among paths in their order, each once however many links lead to it.
-
-    The folder itself counts before any link to it.
-    """
-    found: dict[tuple[int, int], Path] = {}
-    for path in paths:
-        with passing_over(path, unread):
-            status = path.stat()
-            if stat.S_ISDIR(status.st_mode):
-                here = status.st_dev, status.st_ino
-                if here not in found or (is_link(found[here]) and not is_link(path)):
-                    found.pop(here, None)
-                    found[here] = path
-    return [*found.values()]

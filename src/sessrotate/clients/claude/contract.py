@@ -14,11 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
 from sessrotate.clients.claude import loading, tail
 from sessrotate.clients.claude.ancestry import (
-    Carried,
     RefusedError,
     Room,
     Search,
@@ -27,10 +24,11 @@ from sessrotate.clients.claude.before_cut import Before
 from sessrotate.clients.claude.carried_rows import (
     preserved,
 )
-from sessrotate.clients.claude.loading import NOTHING, Archived, Loaded
+from sessrotate.clients.claude.loading import Loaded
 from sessrotate.clients.claude.opening import BEGINS, Opening, opening
 from sessrotate.clients.claude.rows import Compaction, compaction_of, seconds
 from sessrotate.clients.claude.survey import Survey
+from sessrotate.clients.in_place import NOTHING, Archived, Carried, LivePlan
 from sessrotate.model import Span
 from sessrotate.parsing import json_line, lines
 
@@ -39,26 +37,6 @@ if TYPE_CHECKING:
 
 _HEADER: Final = 1024
 """Bytes that a live file's header has at most, about."""
-
-
-class LivePlan(Struct, frozen=True):
-    """The live tail of a session: everything from `cut` on, and what goes before it.
-
-    With `refusals` it must not be carried out: a resume might not be the same. `hidden` is the
-    number of the sealed segment that may have a row which is needed, and cannot be looked into.
-    `misleads` is whether the first prompt does not stay, since clients would go on from it.
-    """
-
-    cut: int
-    carried: tuple[Carried, ...]
-    refusals: tuple[str, ...]
-    hidden: int | None = None
-    misleads: bool = False
-
-    @property
-    def reaches_back(self) -> bool:
-        """Whether rows are needed that are in the archive alone."""
-        return any(entry.segment is not None for entry in self.carried)
 
 
 def plan(

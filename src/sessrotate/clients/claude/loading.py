@@ -17,10 +17,9 @@ does counts only where that client wrote the compaction.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Literal
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate.parsing import json_line
@@ -48,24 +47,6 @@ _SAYS: Final[json_line.Shape] = {
         "preservedSegment": {"anchorUuid": None},
     }
 }
-
-
-class Archived(Struct, frozen=True):
-    """What is archived of a session, and would be in the file if it had not been rotated.
-
-    `size` is its bytes. `segments` gives the sealed segments and their numbers, the newest first;
-    None for one that cannot be looked into; each is open until the next is asked for. `says` tells
-    whether one of its compactions says what it preserved, and `plain` gives the number of the last
-    segment that begins with one that does not; 0 if none does.
-    """
-
-    size: int = 0
-    segments: Callable[[], Iterator[tuple[int, Source | None]]] = lambda: iter(())
-    says: Callable[[], bool] = lambda: False
-    plain: Callable[[], int] = lambda: 0
-
-
-NOTHING: Final = Archived()
 
 
 def loaded(*, says: bool, has_all: bool, said_before: bool, size: int) -> Loaded:

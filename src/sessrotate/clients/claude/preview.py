@@ -10,12 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from io import BytesIO
 from itertools import chain
+from typing import Final
 
 from sessrotate import names, units
+from sessrotate.clients.claude import loading, titles
 from sessrotate.clients.claude.rows import Origin, is_foreign, origin_of, shown_of
 from sessrotate.clients.claude.titles import WARM_UP, title, typed
 from sessrotate.clients.common import BOM, iso_time
 from sessrotate.clients.preview import Sight, Standing, rows, rows_from_the_end
+
+is_compacted: Final = loading.is_compacted
+
+index_titles: Final = titles.index_titles
 
 
 def look(

@@ -28,7 +28,7 @@ from sessrotate.clients.claude.carried_rows import (
     TRANSCRIPT,
     preserved,
 )
-from sessrotate.clients.claude.rows import Compaction, Link, compaction_of
+from sessrotate.clients.claude.rows import Compaction, Link, compaction_of, turn_of
 from sessrotate.clients.claude.survey import Survey
 from sessrotate.clients.common import names_in
 from sessrotate.model import Span
@@ -98,6 +98,18 @@ def _is(path: Path, status: os.stat_result) -> bool:
         return os.path.samestat(path.lstat(), status)
     except OSError:
         return False
+
+
+def is_of_settings(line: bytes) -> bool:
+    """Tell whether a line is a setting: clients write equal ones again and again."""
+    row = turn_of(line)
+    return row is not None and not row.uuid
+
+
+def is_superseded(line: bytes) -> bool:
+    """Tell whether a line is a setting of which only the last stays, behind a compaction, too."""
+    row = turn_of(line)
+    return row is not None and row.type in SUPERSEDED
 
 
 def left(source: Source, boundaries: Sequence[int], end: int) -> list[Span] | None:

@@ -24,6 +24,12 @@ from sessrotate.clients.common import real
 from sessrotate.errors import DamagedError, RefusedError, printable
 from sessrotate.units import DAY
 
+FORMAT: Final = codex
+
+folders: Final = codex.folders
+
+is_named_so: Final = codex.is_rollout
+
 WINDOW: Final = 27
 """Log 2 of the largest window that the client reads: 128 MiB (0.171; with 28 it lists nothing)."""
 
@@ -145,10 +151,15 @@ def unread_by(now: float) -> str:
     )
 
 
+def is_written_to_blindly(now: float) -> bool:
+    """Tell whether a client wrote in the last 90 days that holds no lock while a file is open."""
+    return not all(each.locks for each in writers(now))
+
+
 # ── names ────────────────────────────────────────────────────────────────────────────────────
 
 
-def is_rollout(path: Path) -> bool:
+def is_session(path: Path) -> bool:
     """Tell whether a path names a rollout where the client looks for one, in either form."""
     if not codex.is_rollout(path.name):
         return False

@@ -20,8 +20,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sessrotate import fs, platforms
-from sessrotate.clients.claude import client as claude
+from sessrotate import clients, fs, platforms
 from sessrotate.clients.common import real
 from sessrotate.errors import RefusedError, StorageError, printable, storage
 from sessrotate.job.schedule import cron, launchd, systemd
@@ -112,7 +111,7 @@ def _work(every: Every) -> Work:
     # The system starts it in another folder, so a relative path would name something else.
     named = {name: os.environ[name] for name in CARRIED if os.environ.get(name)}
     carried = {name: str(absolute(path)) for name, path in named.items()}
-    config = claude.config_folder()
+    config = clients.in_place().files.config_folder()
     if "CLAUDE_CONFIG_DIR" in carried:
         carried["CLAUDE_CONFIG_DIR"] = str(config)
     return Work(executable.path(), carried, every, name_of(config))
@@ -126,7 +125,7 @@ def absolute(named: str) -> Path:
 def name_of(config: Path) -> str:
     """Return what the schedule is called that tidies this folder of the client."""
     config = real(config)
-    if config == real(claude.usual_folder()):
+    if config == real(clients.in_place().files.usual_folder()):
         return NAME
     word = re.sub(r"[^A-Za-z0-9_]+", "-", config.name).strip("-")
     digest = hashlib.sha256(os.fsencode(config)).hexdigest()[:6]  # two may have the same name

@@ -17,7 +17,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sessrotate.clients.claude import client as claude
+from sessrotate import clients
 from sessrotate.clients.common import is_file, real
 from sessrotate.errors import printable
 from sessrotate.job import schedule
@@ -52,7 +52,7 @@ class Installed(Struct, frozen=True):
 
 def installed() -> Installed | None:
     """Return the schedule of the client's folder, None if there is none."""
-    name = schedule.name_of(claude.config_folder())
+    name = schedule.name_of(clients.in_place().files.config_folder())
     timer, agent = schedule.units() / systemd.timer(name), schedule.agents() / launchd.file(name)
     if is_file(timer):
         service = _text(timer.with_name(systemd.service(name)))
@@ -71,7 +71,7 @@ def in_crontab() -> Installed | None:
 
 def others() -> list[str]:
     """Return where the schedules of other folders of the client are."""
-    name = schedule.name_of(claude.config_folder())
+    name = schedule.name_of(clients.in_place().files.config_folder())
     ours = {systemd.timer(name), launchd.file(name)}
     files = [*schedule.units().glob(f"{NAME}*.timer"), *schedule.agents().glob(f"{NAME}*.plist")]
     there = [str(path) for path in sorted(files) if path.name not in ours and MARK in _text(path)]
@@ -155,7 +155,8 @@ def _in_crontab() -> Iterator[tuple[Path, Installed]]:
             above = cron.variable(line, _FOLDER)
         elif _CALL.search(line):
             named = cron.variable(line, _FOLDER) or above
-            folder = claude.usual_folder() if named is None else Path(_expanded(named))
+            usual = clients.in_place().files.usual_folder()
+            folder = usual if named is None else Path(_expanded(named))
             where = f"crontab: {printable(line, 1000)}"
             program = cron.program(line)
             if program is not None:  # a name alone is looked for by the variables of cron
@@ -170,7 +171,7 @@ def _expanded(word: str) -> str:
 
 
 def _here() -> Path:
-    return real(claude.config_folder())
+    return real(clients.in_place().files.config_folder())
 
 
 def _text(path: Path) -> str:

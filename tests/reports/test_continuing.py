@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.clients.claude.continuations import Neighbour, parents
 from sessrotate.clients.preview import Sight, Title
+from sessrotate.reports.continuing import Neighbour, parents
 
 
 def at(minute: int) -> str:

@@ -1,0 +1,24 @@
+"""A made-up client whose sessions are rotated in place: what such a client has to answer, no more.
+
+Its rows are lines of JSON. A compaction names the rows that a resume needs from before it, and a
+resume sends those and everything behind it. It trims nothing, deletes nothing, and has nothing
+beside its files: for all that, `clients.in_place` answers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sessrotate.clients import opaque
+from sessrotate.clients.in_place import InPlace
+from sessrotate.clients.protocol import Format
+
+FORMATS: Final = (Format("made-up", f"{__name__}.client", opaque.__name__),)
+
+IN_PLACE: Final = InPlace(
+    {
+        "files": f"{__name__}.client",
+        "edges": f"{__name__}.edges",
+        "resume": f"{__name__}.resume",
+    }
+)

@@ -1,0 +1,50 @@
+"""What the first and last bytes of the made-up client's sessions say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sessrotate.clients.preview import Sight, Standing, Title
+from sessrotate.model import Boundary
+from support.made_up.client import row_of
+
+
+def of_live(_session: str, head: bytes, tail: bytes, older: bytes, *, is_whole: bool) -> Sight:
+    """Return what is in sight of a session: its first row is its title."""
+    first, last = _rows(older or head), _rows(head if is_whole else tail)
+    title = next((row["text"] for row in first if row["is"] == "say"), "")
+    times = [row["at"] for row in (*first[:1], *last[-1:])]
+    return Sight(
+        title=Title(title, "first prompt" if title else "none"),
+        standing=standing(head, tail, is_whole=is_whole),
+        folder=None,
+        branch=None,
+        started=min(times, default=None),
+        ended=max(times, default=None),
+        first=str(first[0]["n"]) if first else None,
+    )
+
+
+def standing(head: bytes, tail: bytes, *, is_whole: bool) -> Standing:  # noqa: ARG001 - the protocol's
+    return "session" if head else "empty"
+
+
+def is_compacted(boundaries: Iterable[Boundary], _size: int) -> bool:
+    return any(True for _ in boundaries)
+
+
+def uuids(head: bytes, tail: bytes) -> frozenset[str]:
+    return frozenset(str(row["n"]) for row in (*_rows(head), *_rows(tail)))
+
+
+def follows(_head: bytes) -> str | None:
+    return None
+
+
+def index_titles(_data: bytes) -> dict[str, Title]:
+    return {}
+
+
+def _rows(data: bytes) -> list[dict[str, Any]]:
+    return [row for row in map(row_of, data.split(b"\n")) if row]
