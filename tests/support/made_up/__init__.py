@@ -1,8 +1,7 @@
 """A made-up client whose sessions are rotated in place: what such a client has to answer, no more.
 
-Its rows are lines of JSON. A compaction names the rows that a resume needs from before it, and a
-resume sends those and everything behind it. It trims nothing, deletes nothing, and has nothing
-beside its files: for all that, `clients.in_place` answers.
+Its rows are lines of JSON. A compaction names the rows that a resume needs from before it. Nothing
+is trimmed, deleted, or beside its files: for all that, `clients.in_place` answers.
 """
 
 from __future__ import annotations

@@ -19,8 +19,6 @@ MARKER: Final = b'"is":"cut"'
 
 NOT_IN_PLACE: Final[str | None] = None
 
-_ROW: Final = b'"is":"'
-
 
 def row_of(line: bytes) -> dict[str, Any]:
     """Return the row on a line, an empty one if there is none."""
@@ -32,12 +30,11 @@ def row_of(line: bytes) -> dict[str, Any]:
 
 
 def recognise(head: bytes, *, is_whole: bool) -> bool:
-    lines = head.split(b"\n") if is_whole else head.split(b"\n")[:-1]
-    return any(map(row_of, lines))
+    return any(map(row_of, head.split(b"\n")[: None if is_whole else -1]))
 
 
 def may_have_row(pieces: Iterable[bytes]) -> bool:
-    return _ROW in b"".join(pieces)
+    return b'"is":"' in b"".join(pieces)
 
 
 def boundary(line: Iterable[bytes], span: Span) -> Boundary | bool:
