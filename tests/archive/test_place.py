@@ -36,7 +36,7 @@ def test_a_file_outside_the_clients_folder_is_refused(home: Home) -> None:
 @pytest.mark.parametrize("deeper", ["subagents", "x/y"])
 def test_a_file_further_down_in_a_project_is_no_live_file(home: Home, deeper: str) -> None:
     path = write(home.live.parent / deeper / f"{ID}.jsonl", DATA)
-    with pytest.raises(RefusedError, match="only there can one be changed in place"):
+    with pytest.raises(RefusedError, match="can be changed in place only there"):
         place.of_live(path)
 
 

@@ -120,17 +120,17 @@ RESTORE: Final = f"Move it away, then `sessrotate restore {ID}` brings back all 
 PUT_BACK: Final = "Put the file back as the last rotation left it."
 
 MISFITS: Final[dict[Callable[[Home], None], tuple[str, str]]] = {
-    without_header: ("does not begin with its header any more", PUT_BACK),
+    without_header: ("no longer begins with its header", PUT_BACK),
     older_whole: ("is an older copy of the session, from before it was rotated", RESTORE),
     header_of_another_time: ("it was made before the last rotation", RESTORE),
     archive_older: ("is an older copy: it ends after", "Put the newer archive back."),
-    archive_of_another: ("it belongs to another one", "that belongs to it back"),
+    archive_of_another: ("it belongs to an archive other than", "that belongs to it."),
     carried_line_changed: ("the lines carried along were changed", PUT_BACK),
-    compaction_changed: ("does not go on with the compaction", PUT_BACK),
-    compaction_removed: ("does not go on with the compaction", PUT_BACK),
+    compaction_changed: ("does not continue with the compaction", PUT_BACK),
+    compaction_removed: ("does not continue with the compaction", PUT_BACK),
     truncated: ("the lines carried along were changed", PUT_BACK),
     emptied: ("was emptied", f"Remove the empty file, then `sessrotate restore {ID}`"),
-    foreign: ("does not begin with its header any more", PUT_BACK),
+    foreign: ("no longer begins with its header", PUT_BACK),
     manifest_and_first_gone: ("and so is segment 0", "Put that back from a backup"),
     manifest_and_second_gone: ("and so is segment 1", "Put that back from a backup"),
     archive_gone: ("is only the live tail", "Put that folder back"),

@@ -191,7 +191,7 @@ def test_a_value_that_is_not_understood_is_refused_in_our_words(
 @pytest.mark.parametrize("command", ["report", "verify", "prune"])
 @pytest.mark.parametrize(
     ("sessions", "end"),
-    [([], ": `sessrotate list` shows what there is."), ([ID, "--all"], ", but not both.")],
+    [([], ": `sessrotate list` shows the sessions."), ([ID, "--all"], ", but not both.")],
 )
 def test_sessions_or_all_of_them_are_asked_for_in_the_same_words(
     command: str, sessions: list[str], end: str
@@ -252,7 +252,7 @@ def test_without_a_home_all_works_that_needs_none(
     for command in (*HOMELESS, ("rotate", ID), ("restore", ID)):
         ended = called(*command)
         assert ended.code == 0, (command, ended)
-    assert "no home directory, and files of sessrotate's own go there" in called("run").err
+    assert "no home directory, and sessrotate keeps files of its own there" in called("run").err
     for command in (("config", "init"), ("setup", "-n")):
         ended = called(*command)
         assert (ended.code, "XDG_CONFIG_HOME" in ended.err) == (2, True)

@@ -207,7 +207,7 @@ def test_setup_asks_for_it_only_where_codex_has_sessions(
     codex: Codex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, said = asked("n\nn\nn\ny\n", "setup", env=os.environ)
-    assert "Compress sessions of Codex that were not used for 7 days?" in said
+    assert "Compress sessions of Codex unused for 7 days?" in said
     assert 'compress_after = "7d"' in user_folders.config_file().read_text()
     assert "\nbefore_cleanup" not in user_folders.config_file().read_text()
     monkeypatch.setenv("CODEX_HOME", str(codex.root / "nobody"))

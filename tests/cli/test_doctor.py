@@ -69,7 +69,7 @@ FINDINGS: Final = [
     (restoration_interrupted, "interrupted", "A restoration was interrupted", True),
     (orphan, "orphan", f"bring the session back with `sessrotate restore {ID}`", False),
     (damaged, "damaged", "--unsafe-adopt", False),
-    (manifest_damaged, "interrupted", "the next run makes it again", False),
+    (manifest_damaged, "interrupted", "the next run rebuilds it", False),
     (intent_damaged, "damaged", "record.json", False),
     (pack_of_another, "damaged", "move the file away", False),
 ]
@@ -153,7 +153,7 @@ def test_nobody_is_told_to_remove_what_may_have_been_said(home: Home) -> None:
     command_line.write(path, row(1).decode().encode("utf-16"))
     (found,) = called("doctor", "--json").document()["findings"]
     assert found["path"] == str(path)
-    assert "Look at what it has" in found["detail"]
+    assert "Look at its contents" in found["detail"]
     assert "emove" not in found["detail"].replace(str(path), "")
 
 
@@ -224,7 +224,7 @@ def test_an_archive_of_an_earlier_form_is_named_and_left_alone(home: Home) -> No
     before = homes.snapshot(earlier)
     (found,) = called("doctor", "--json").document()["findings"]
     assert (found["kind"], found["path"]) == ("stranger", str(earlier))
-    assert "an earlier form" in found["detail"]
+    assert "an earlier format" in found["detail"]
     shutil.rmtree(home.archive)
     for command in ("stitch", "rotate", "restore", "verify"):
         ended = called(command, ID)

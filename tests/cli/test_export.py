@@ -133,7 +133,7 @@ def test_what_is_left_out_is_counted(home: Home) -> None:
     home.append(DATA.splitlines(keepends=True)[0] + row(1, slug="other bytes"))
     done = piped("export", home.live)
     assert (done.code, done.out.encode()) == (0, DATA)
-    told = "sessrotate: Left out 2 copies of records, 1 of them with other bytes.\n"
+    told = "sessrotate: Left out 2 copies of records, 1 of them with different bytes.\n"
     assert done.err == told
 
 
@@ -157,7 +157,7 @@ def test_every_session_is_exported_with_an_index_that_leads_to_it(
     folder = tmp_path / "all"
     done = piped("export", "--all", "-o", folder, env=three.env)
     assert done.code == 0, done
-    assert done.err.endswith(f"Wrote 3 sessions, to which {folder / 'index.jsonl'} leads.\n")
+    assert done.err.endswith(f"Wrote 3 sessions; start at {folder / 'index.jsonl'}.\n")
     rows = [json.loads(line) for line in (folder / "index.jsonl").read_text().splitlines()]
     assert {*names_in(folder)} == {"index.jsonl", *(each["file"] for each in rows)}
     written = [(folder / each["file"]).read_bytes() for each in rows]

@@ -104,13 +104,13 @@ def test_times_limit_a_part() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--turns", "7:3"], "names no turns"),
-        (["--turns", "x"], "names no turns"),
+        (["--turns", "7:3"], "does not name turns"),
+        (["--turns", "x"], "does not name turns"),
         (["--since", "soon"], "is not a time"),
         (["--at", "9:0"], "There is no segment 9"),
-        (["--split"], "--split makes pages: pass --format html."),
-        (["--format", "html", "--split", "-o", "-"], "and standard output is none"),
-        (["--format", "html", "--split", "-o", "/dev/null"], "and /dev/null is none"),
+        (["--split"], "--split needs --format html."),
+        (["--format", "html", "--split", "-o", "-"], "and standard output is not one"),
+        (["--format", "html", "--split", "-o", "/dev/null"], "and /dev/null is not one"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: list[str], said: str) -> None:
@@ -127,7 +127,7 @@ def test_turns_that_are_counted_without_a_missing_segment_say_so(
     home.rotate()
     for number in (1, 2):
         home.segment(number).unlink()
-    said = "The turns are counted without what is missing."
+    said = "Turn numbers leave out what is missing."
     ended = called(*words, ID, "--allow-gaps", "--turns", "2:")
     assert (ended.code, ended.err.count(said)) == (0, 1)
     assert said not in called(*words, ID, "--allow-gaps").err
@@ -137,7 +137,7 @@ def test_turns_that_are_counted_without_a_missing_segment_say_so(
 @pytest.mark.parametrize("form", ["jsonl", "markdown"])
 def test_an_empty_part_is_said(form: str) -> None:
     ended = called("export", "--format", form, "--turns", "999:", ID)
-    assert (ended.code, ended.err) == (0, f"sessrotate: Nothing of {ID} is in this part.\n")
+    assert (ended.code, ended.err) == (0, f"sessrotate: This part of {ID} is empty.\n")
 
 
 def test_a_record_that_is_in_no_document_is_said_to_be_where_it_is(
@@ -146,7 +146,7 @@ def test_a_record_that_is_in_no_document_is_said_to_be_where_it_is(
     homes.home(tmp_path, monkeypatch, DATA)
     ended = called("export", "--since", "99999999-0000-4000-a000-000000000003", ID)
     assert ended.code == 2
-    assert "`export --all-branches` at branches that were rewound, too" in ended.err
+    assert "`export --all-branches` rewound branches too" in ended.err
 
 
 def test_of_several_sessions_a_damaged_one_keeps_no_other_from_being_written(

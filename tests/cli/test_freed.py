@@ -155,7 +155,7 @@ def test_what_an_interrupted_rotation_keeps_of_the_disk_is_told_everywhere(
     before = du()
     dry = called("tidy", session, "--dry-run", "--json").document()["disk_bytes_gained"]
     report = called("report", session)
-    assert "left to finish" in report.out
+    assert "or compressing what is left" in report.out
     assert f"sessrotate tidy {session}" in report.out
     assert f"`sessrotate rotate {session}` finishes it." in called("verify", session).out
     counted = {

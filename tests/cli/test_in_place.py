@@ -94,7 +94,7 @@ def test_a_dry_run_shows_each_segment_what_is_carried_and_what_it_takes(home: Ho
     assert told.err == ""
     for words in (
         "Would cut at byte",
-        "2 lines",
+        "2 archived lines",
         "the session's beginning",
         "current setting of its kind",
         "free space",
@@ -119,7 +119,7 @@ def test_nothing_to_cut_is_no_failure(home: Home) -> None:
     (home.archive / "manifest.json").unlink()
     for file in home.archive.iterdir():
         file.unlink()
-    assert "not compacted yet" in split(home).out
+    assert "has not been compacted yet" in split(home).out
 
 
 def test_a_refusal_tells_programs_the_plan_and_why(home: Home) -> None:

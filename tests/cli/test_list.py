@@ -250,7 +250,7 @@ def test_a_rotated_session_whose_archive_is_gone_is_marked(home: Home) -> None:
     ended = called("list")
     assert ended.code == 1
     said = ended.out
-    assert "1 whose archive is missing" in said.split("\n")[0]
+    assert "1 with a missing archive" in said.split("\n")[0]
     (row,) = (line for line in table(said) if line.startswith(ID[:8]))
     assert "  missing  " in row
 

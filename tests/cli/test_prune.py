@@ -163,7 +163,7 @@ def test_where_nothing_goes_it_is_said_once(home: Home) -> None:
     ("options", "told"),
     [
         ((ID,), "No rule"),
-        ((), "Name a SESSION or pass --all: `sessrotate list` shows what there is."),
+        ((), "Name a SESSION or pass --all: `sessrotate list` shows the sessions."),
         ((ID, "--all", *LAST_TWO), "Name a SESSION or pass --all, but not both."),
         (("nosuch", *LAST_TWO), "no file or session"),
     ],
@@ -385,7 +385,7 @@ def test_what_is_left_comes_back_although_some_of_it_was_freed() -> None:
     back = called("restore", ID)
     assert back.code == 0
     assert "Brought 1 segment" in back.out
-    assert "cannot be whole: segment 0 left the trash for good." in back.out
+    assert "cannot be made whole: segment 0 left the trash for good." in back.out
     assert called("stitch", ID, "--allow-gaps").out.encode() == b"".join(BODIES[1:])
     assert_one_sentence(called("restore", ID), 77)
 
@@ -530,7 +530,7 @@ def test_a_session_that_the_client_deleted_is_pruned_like_any_other(home: Home) 
     assert len(trashed(home)) == 2
     ended = called("restore", ID)
     assert ended.code == 0
-    assert "The live file was gone, and what came after" in ended.out
+    assert "The live file was gone, and with it what came after" in ended.out
     assert home.live.read_bytes() == b"".join(BODIES[:-1])
 
 

@@ -73,13 +73,13 @@ You · 2026-03-01 10:00:17
 Assistant · model-of-a-test · 2026-03-01 10:00:18
 third answer
 
-✗ segment 1, offset 797: 20 B that are no record
+✗ segment 1, offset 797: 20 B that are not a record
   {"type":"user","mess
 
 You · 2026-03-01 10:00:30
 > last prompt
 
-✗ segment 1, offset 1030: 10 B that are no record
+✗ segment 1, offset 1030: 10 B that are not a record
   caf�
 
 Assistant · model-of-a-test · 2026-03-01 10:00:31
@@ -88,12 +88,12 @@ last answer
 
 UNREAD = (
     """\
-✗ segment 1, offset 797: 20 B that are no record
+✗ segment 1, offset 797: 20 B that are not a record
   {"type":"user","mess
 
 """,
     """\
-✗ segment 1, offset 1030: 10 B that are no record
+✗ segment 1, offset 1030: 10 B that are not a record
   caf�
 
 """,
@@ -261,7 +261,7 @@ def test_what_is_read_of_a_damaged_segment_is_said_to_be_doubtful(home: Home) ->
     allowed = piped("read", ID, "--history", "--allow-gaps", env=home.env)
     assert allowed.code == 0
     assert "Segment 0" in allowed.err
-    assert "What is read of it may be wrong." in allowed.err
+    assert "What is read from it may be wrong." in allowed.err
     home.segment(0).unlink()
     assert "may be wrong" not in piped("read", ID, "--history", "--allow-gaps", env=home.env).err
 
@@ -281,7 +281,7 @@ def test_memory_does_not_grow_with_the_session(tmp_path: Path, options: list[str
 
 # ── what a resume sends ──────────────────────────────────────────────────────────────────────
 
-NOTHING_SENT = "Nothing matches in what a resume sends: --history looks at everything."
+NOTHING_SENT = "Nothing matches in what a resume sends: --history searches everything."
 
 BRANCHED = b"".join(
     [
@@ -476,7 +476,12 @@ def test_markdown_is_utf8_and_complete(path: Path) -> None:
         "read", path, "--history", "--format", "markdown", env={"LC_ALL": "C"}, program=REAL
     )
     assert ended.code == 0
-    for word in ("## 1. first prompt", "third answer", "Compaction 1", "20 B that are no record"):
+    for word in (
+        "## 1. first prompt",
+        "third answer",
+        "Compaction 1",
+        "20 B that are not a record",
+    ):
         assert word in ended.out, word
 
 

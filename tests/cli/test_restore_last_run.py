@@ -167,7 +167,10 @@ def test_a_rotation_of_all_is_undone_and_asks_first(home: Home) -> None:
     assert ended.code == 0, ended
     assert is_whole(home)
     again = called(*UNDO)
-    assert (again.code, again.out) == (0, "Nothing to restore: every run on record was undone.\n")
+    assert (again.code, again.out) == (
+        0,
+        "Nothing to restore: every run on record has been undone.\n",
+    )
     again = called("restore", "--run", "1", "--json")
     assert again.code == 0
     assert results(again) == {ID: "nothing to do", OTHER: "nothing to do"}
@@ -355,7 +358,7 @@ def test_a_run_that_was_killed_half_way_is_undone_as_far_as_it_came(
 def test_without_any_run_there_is_nothing_to_restore(home: Home) -> None:
     ended = called(*UNDO)
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out == "Nothing to restore: no run over many sessions is on record.\n"
+    assert ended.out == "Nothing to restore: there is no record of a run over many sessions.\n"
     assert called(*UNDO, "--json").document() == {"dry_run": False, "run": None, "sessions": []}
     assert is_whole(home)
 
@@ -515,7 +518,7 @@ def test_what_anybody_changed_between_two_runs_is_left_when_both_are_undone(home
 
 def test_the_runs_are_listed_with_what_undoing_each_gives(home: Home) -> None:
     assert called("restore", "--runs").out == (
-        "Nothing to restore: no run over many sessions is on record.\n"
+        "Nothing to restore: there is no record of a run over many sessions.\n"
     )
     called(*ALL)
     before = snapshot(home.config)

@@ -190,7 +190,7 @@ def test_what_follows_the_record_is_shown_without_the_match(env: dict[str, str])
     assert shown == "You · 2026-03-01 10:00:35\n> needle at once\n"
     place = command[3].rpartition(":")[0]
     assert "no record" not in shown
-    assert "are no record" in " ".join(piped("read", ID, "--at", place, env=env).out.split())
+    assert "are not a record" in " ".join(piped("read", ID, "--at", place, env=env).out.split())
     markdown = piped("export", ID, "--at", command[3], "--format", "markdown", env=env).out
     assert "needle at once" in markdown
     assert "torn" not in markdown

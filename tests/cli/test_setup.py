@@ -113,7 +113,7 @@ def test_a_person_may_have_old_sessions_put_away_sooner(
     env = {**home.env, "PATH": os.environ["PATH"]}
     code, said = asked(f"n\nn\ny\n{typed}", "setup", env=env, program=SYSTEMD)
     assert code == 0
-    assert ("Not soon:" in said) == typed.startswith("soon")
+    assert ("Cannot use soon:" in said) == typed.startswith("soon")
     text = user_folders.config_file().read_text()
     assert (f'\nolder_than = "{told}"' in text) == (told is not None)
     assert '\nbefore_cleanup = "3d"' in text
@@ -322,7 +322,7 @@ def test_settings_in_somebody_elses_store_are_named_with_what_to_add(
     said = called("hook", "install")
     assert said.code == 77
     assert f"{settings(home)} is a link to {store}" in said.err
-    added = said.err.partition("Add these lines where that file is made:\n")[2]
+    added = said.err.partition("Add these lines where that file is generated:\n")[2]
     assert set(json.loads(added)["hooks"]) == {"SessionStart", "SessionEnd"}
     assert snapshot(home.config.parent) == before
 
@@ -492,4 +492,4 @@ def test_a_line_of_cron_is_read_as_cron_and_its_shell_read_it(
     write(user_folders.config_file(), b'[archive]\nbefore_cleanup = "3d"\n')
     found = called("doctor", "--json").document()["findings"]
     assert (found == []) == is_well
-    assert is_well or "/gone/sessrotate, which cannot be started" in found[0]["detail"]
+    assert is_well or "/gone/sessrotate, which can no longer be started" in found[0]["detail"]

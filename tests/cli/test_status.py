@@ -264,7 +264,7 @@ def test_a_run_that_was_killed_was_no_run_that_went_well() -> None:
     assert called().out.splitlines()[4].endswith(", done")
     *before, _end = user_folders.log_file().read_bytes().splitlines(keepends=True)
     user_folders.log_file().write_bytes(b"".join(before))
-    assert "interrupted: `sessrotate tidy` goes on" in called().out
+    assert "interrupted: `sessrotate tidy` continues it" in called().out
     locking = locks.only_run(place.run_lock())
     with locking:
         assert "so far" in called().out
@@ -308,7 +308,7 @@ def test_a_run_that_failed_says_for_which_sessions(home: Home) -> None:
 def test_a_run_that_was_interrupted_says_what_goes_on() -> None:
     last = LastRun("2026-01-02T03:04:05+00:00", 130)
     shown = [*render_status.lines(Status((), 0, 0, (), 0, False, False, last))]
-    assert "Last run   2026-01-02 03:04:05, interrupted: `sessrotate tidy` goes on" in shown
+    assert "Last run   2026-01-02 03:04:05, interrupted: `sessrotate tidy` continues it" in shown
 
 
 def test_settings_that_are_wrong_are_named_and_the_rest_is_said(
@@ -337,7 +337,7 @@ def test_three_problems_are_shown_the_worst_first(
     assert "CODEX_HOME names" in lines[5]
     assert "min_gian (did you mean min_gain?)" in lines[6]
     assert "disableAllHooks" in lines[7]
-    assert lines[8].split() == ["and", "2", "more:", "`sessrotate", "doctor`", "has", "all"]
+    assert lines[8].split() == ["and", "2", "more:", "`sessrotate", "doctor`", "shows", "all"]
 
 
 def test_a_session_of_which_only_the_archive_is_left_is_named_and_not_to_be_pruned(
@@ -346,5 +346,5 @@ def test_a_session_of_which_only_the_archive_is_left_is_named_and_not_to_be_prun
     assert called("tidy", "--yes").code == 0
     home.live.unlink()
     said = called().out
-    assert f"\nGone       of 1 session ({command_line.ID}) only the archive is left: " in said
+    assert f"\nGone       only the archive of 1 session ({command_line.ID}) is left: " in said
     assert "prune" not in said

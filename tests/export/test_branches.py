@@ -55,9 +55,9 @@ KEPT = ["first prompt", "first answer", "second prompt", "second answer", "third
         "kept result", "third answer"]  # fmt: skip
 LEFT = ["left prompt", "to the left agent", "left result", "left answer"]
 
-LEFT_OUT = "Left out here: 5 records of a branch that was rewound."
+LEFT_OUT = "Left out here: 5 records of a rewound branch."
 BEGIN = "A rewound branch begins here: the user went back to before it."
-END = "The rewound branch ends here: what follows goes on from before it."
+END = "The rewound branch ends here: what follows continues from before it."
 
 
 @pytest.fixture

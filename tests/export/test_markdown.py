@@ -224,7 +224,7 @@ def test_each_record_is_there_once(tmp_path: Path) -> None:
     assert document.count("## 1. first prompt") == 1
     assert document.count("first prompt") == 2  # it is the title too
     assert document.count("first answer") == 1
-    assert document.count("that are no record") == 1
+    assert document.count("that are not a record") == 1
 
 
 def test_a_long_prompt_follows_its_heading(tmp_path: Path) -> None:

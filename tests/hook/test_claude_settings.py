@@ -338,7 +338,7 @@ def test_the_command_line_is_that_of_a_shell() -> None:
 
 # ── what is refused ──────────────────────────────────────────────────────────────────────────
 
-TWICE: Final = "is there twice"
+TWICE: Final = "appears twice"
 END: Final = '{"hooks": {"SessionEnd": ['
 OTHERWISE: Final = "The client expects something else (Expected"
 

@@ -42,7 +42,7 @@ MORE: Final = (
 AND_UNTIL: Final = "between 2026-03-01T10:00:06 and 2026-03-01T10:01:33"
 
 GAP: Final = (
-    f"What was said {AND_UNTIL} (UTC) is not whole: the client cut segment 2 out of its own file, "
+    f"What was said {AND_UNTIL} (UTC) is incomplete: the client cut segment 2 out of its own file, "
     f"and kept the {len(PRESERVED)} B of it that a resume needs."
 )
 
@@ -160,7 +160,7 @@ def test_where_nothing_was_kept_the_gap_is_known_all_the_same(home: Home) -> Non
     )
     assert home.problems()[0].detail.endswith("the client cut segment 2 out of its own file.")
     assert allowed(home) == ARCHIVED + boundary(96) + row(97)
-    assert "was not compacted since its client cut it." in called("rotate", ID).out
+    assert "has not been compacted since its client cut it." in called("rotate", ID).out
     assert "has not been compacted since its client cut it." in called("report", ID).out
     home.append(row(98) + boundary(99) + row(100))
     history = allowed(home)

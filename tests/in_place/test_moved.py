@@ -85,7 +85,7 @@ def test_a_moved_session_whose_manifest_is_lost_finds_its_archive(
     path = home.archive / "manifest.json"
     path.unlink() if damage is None else path.write_bytes(damage)
     live = moved(home)
-    assert "makes it again from the segments" in called("stitch", ID).err
+    assert "rebuilds it from the segments" in called("stitch", ID).err
     assert called("split", "--in-place", ID).code == 0
     assert called("stitch", ID).out.encode() == DATA
     assert called("restore", ID).code == 0
@@ -319,7 +319,7 @@ def test_a_list_says_of_a_live_tail_alone_how_much_is_missing(home: Home) -> Non
     missing = len(b"".join(command_line.segments_of(DATA)[:-1]))
     ended = called("list")
     assert ended.code == 1
-    assert f"{amount(missing)} of history that are not here" in ended.err
+    assert f"{amount(missing)} of history is missing here" in ended.err
     assert "sessrotate doctor" in ended.err
 
 
@@ -625,7 +625,7 @@ def test_a_project_where_another_file_has_the_id_is_not_taken(home: Home) -> Non
     assert called("archive", ID).code == 0
     path = stranger(home)
     ended = called("restore", ID, "--project", path.parent)
-    assert (ended.code, f"{path} is there" in ended.err) == (77, True)
+    assert (ended.code, f"{path} exists" in ended.err) == (77, True)
     assert path.read_bytes() == DATA
     assert called("restore", ID).code == 0
 
@@ -633,7 +633,7 @@ def test_a_project_where_another_file_has_the_id_is_not_taken(home: Home) -> Non
 @pytest.mark.usefixtures("home")
 def test_where_the_session_is_there_no_project_is_taken() -> None:
     ended = called("restore", ID, "--project", "/home/elsewhere")
-    assert (ended.code, "is there" in ended.err) == (77, True)
+    assert (ended.code, "exists: --project is for" in ended.err) == (77, True)
     assert called("restore", "--last-run", "--project", "/x").code == 2
 
 

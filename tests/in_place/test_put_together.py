@@ -101,7 +101,7 @@ def test_a_session_that_is_trimmed_at_the_compaction_it_was_rotated_at_is_whole_
     home.append(row(99))
     (finding,) = doctor.findings()
     assert finding.kind == "cut"
-    assert "puts it together" in called("read", "--history", ID).err
+    assert "puts it back together" in called("read", "--history", ID).err
     home.rotate()
     whole(home, DATA + MODE + row(90) + row(99))
 
@@ -152,7 +152,7 @@ def test_a_kept_file_that_somebody_writes_to_at_last_stays(
         patch.setattr(seal, "finish", finish)
         home.rotate()
     assert path.read_bytes().endswith(row(90))
-    with pytest.raises(RefusedError, match="does not go on from it for certain"):
+    with pytest.raises(RefusedError, match="may not continue it"):
         home.rotate()
     path.rename(home.config / "away")
     assert home.stitched() == DATA
@@ -189,7 +189,7 @@ def test_what_a_client_kept_is_put_together_before_its_session_is_put_away(home:
     for words in (("archive", "-n", ID), ("archive", ID)):
         ended = called(*words)
         assert ended.code == 77
-        assert f"`sessrotate rotate {ID}` puts it together" in ended.out + ended.err
+        assert f"`sessrotate rotate {ID}` puts it back together" in ended.out + ended.err
     assert snapshot(home.config) == before
     assert called("rotate", ID).code == 0
     assert called("archive", ID).code == 0
@@ -227,13 +227,13 @@ def test_a_person_is_told_before_and_after(home: Home) -> None:
     keep(home.live)
     before = snapshot(home.config)
     planned = called("rotate", ID, "--dry-run")
-    assert "Claude Code trimmed this session, and kept 2.4 KiB of it: that is put together" in (
+    assert "Claude Code trimmed this session, and kept 2.4 KiB of it: rotating puts that back" in (
         planned.out
     )
     assert snapshot(home.config) == before
     assert called("rotate", ID, "--dry-run", "--json").document()["put_together_bytes"] == len(DATA)
     done = called("rotate", ID)
-    assert done.out.startswith("Put 2.4 KiB together that Claude Code had trimmed, and kept.\n")
+    assert done.out.startswith("Put 2.4 KiB back together that Claude Code had trimmed and kept.\n")
 
 
 @pytest.mark.parametrize("trims", [1, 3])
@@ -256,11 +256,11 @@ def test_doctor_and_readers_name_what_is_to_be_put_together(home: Home) -> None:
     keep(home.live)
     (found,) = [*doctor.findings()]
     assert found.kind == "cut"
-    assert f"`sessrotate rotate {ID}` puts it together" in found.detail
+    assert f"`sessrotate rotate {ID}` puts it back together" in found.detail
     for command in (("read", "--history", ID), ("export", ID)):
         ended = called(*command)
         assert ended.code == 0
-        assert f"`sessrotate rotate {ID}` puts it together" in ended.err
+        assert f"`sessrotate rotate {ID}` puts it back together" in ended.err
     assert called("stitch", ID).code == 74
     assert called("verify", ID).code == 1
     home.rotate()
@@ -272,7 +272,7 @@ def test_of_a_restored_session_that_was_trimmed_doctor_gives_one_advice(home: Ho
     home.restore()
     keep(home.live)
     (found,) = [*doctor.findings()]
-    assert f"`sessrotate rotate {ID}` puts it together" in found.detail
+    assert f"`sessrotate rotate {ID}` puts it back together" in found.detail
     home.rotate()
     whole(home, DATA)
 
@@ -392,7 +392,7 @@ def test_a_file_of_another_session_is_left_and_named(home: Home) -> None:
     path = keep(home.live)
     path.write_bytes(path.read_bytes().replace(b'"x"', b'"y"').replace(b"0000a", b"0000b"))
     before = snapshot(home.config)
-    with pytest.raises(RefusedError, match="does not go on from it for certain"):
+    with pytest.raises(RefusedError, match="may not continue it"):
         home.rotate()
     assert snapshot(home.config) == before
     path.rename(home.config / "away")
@@ -405,7 +405,7 @@ def test_without_the_file_in_the_middle_nothing_is_put_together(home: Home) -> N
         keep(home.live)
     kept(home)[1].unlink()
     before = snapshot(home.config)
-    with pytest.raises(RefusedError, match="does not go on from it for certain"):
+    with pytest.raises(RefusedError, match="may not continue it"):
         home.rotate()
     assert snapshot(home.config) == before
 

@@ -47,7 +47,7 @@ def test_what_reads_says_who_makes_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, _, _ = without_manifest(tmp_path, monkeypatch)
-    with pytest.raises(DamagedError, match="makes it again from the segments"):
+    with pytest.raises(DamagedError, match="rebuilds it from the segments"):
         home.stitched()
     assert [problem.kind for problem in home.problems()] == ["live"]
 
@@ -255,5 +255,5 @@ def test_what_changes_an_archive_says_that_its_manifest_is_lost(
     before = homes.snapshot(home.config)
     ended = called(*command)
     assert ended.code == 74
-    assert "makes it again from the segments" in ended.err
+    assert "rebuilds it from the segments" in ended.err
     assert homes.snapshot(home.config) == before

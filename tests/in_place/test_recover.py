@@ -148,9 +148,9 @@ def test_once_the_archive_counts_a_rewritten_live_file_does_not_keep_the_rest_fr
     lines = home.live.read_bytes().splitlines(keepends=True)
     home.live.write_bytes(b"".join(lines[1:]))
     assert deed(home) == "finish"
-    with pytest.raises(DamagedError, match="has what was written besides"):
+    with pytest.raises(DamagedError, match="holds what else was written"):
         home.rotate()
-    with pytest.raises(RefusedError, match="does not begin with its header"):
+    with pytest.raises(RefusedError, match="no longer begins with its header"):
         home.rotate()
     assert not home.is_busy()
     home.live.write_bytes(b"".join(lines))
@@ -193,7 +193,7 @@ def test_where_its_record_is_lost_the_segments_tell(
     for command, code in (("stitch", 74), ("verify", 1)):
         ended = called(command, ID)
         assert ended.code == code
-        assert f"`sessrotate rotate {ID}` makes it again" in ended.err + ended.out
+        assert f"`sessrotate rotate {ID}` rebuilds it" in ended.err + ended.out
     assert f"`sessrotate rotate {ID}`" in called("doctor").out
     assert "not here" not in called("list").err
     pack_is_named(home, "rotate", "restore", "rotate")

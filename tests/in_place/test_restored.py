@@ -500,8 +500,8 @@ def test_where_one_stands_in_the_way_the_archive_goes_aside(home: Home) -> None:
     homes.sealed(home.archive, 5).write_bytes(home.segment(2).read_bytes())
     before = contents(home.archive)
     shown = called("rotate", ID, "--dry-run")
-    assert "Would put the archive that is there aside" in shown.out
-    assert "Put the archive that is there aside" in called("rotate", ID).out
+    assert "Would put the existing archive aside" in shown.out
+    assert "Put the existing archive aside" in called("rotate", ID).out
     assert [contents(folder) for folder in place.aside()] == [before]
     assert home.stitched() == expected
     assert list(doctor.findings()) == []

@@ -85,7 +85,7 @@ def test_an_archive_on_another_file_system_is_refused(home: Home) -> None:
     try:
         # The locks are beside the archives, and are made before anything is looked at.
         (home.config / "sessrotate").symlink_to(elsewhere)
-        refused(home, "another file system", "make it a folder on the same one")
+        refused(home, "a different file system", "make it a folder on the same one")
     finally:
         shutil.rmtree(elsewhere)
 

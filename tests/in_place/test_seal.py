@@ -135,8 +135,8 @@ def test_a_disk_without_room_for_the_live_file_is_said_with_what_is_missing(smal
     found = re.fullmatch(
         r"sessrotate: Cannot rotate the session: No space left on device\. It needs about (.*?) "
         r"for the segments, compressed, and the new live file, and (\S+ \S+) are free: make "
-        r"room for (\S+ \S+) more, then try again\. A smaller session needs less; if there is "
-        r"something in the trash, `sessrotate prune --all --empty-trash --grace 0` empties it\.\n",
+        r"room for (\S+ \S+) more, then try again\. A smaller session needs less; "
+        r"`sessrotate prune --all --empty-trash --grace 0` empties the trash\.\n",
         ended.err,
     )
     assert found is not None, ended.err
@@ -424,7 +424,7 @@ def test_a_session_begun_anew_after_a_crash_is_left_alone(unsealed: Home) -> Non
     before = snapshot(unsealed.config)
     ended = command_line.called("split", "--in-place", ID)
     assert_one_sentence(ended, 74)
-    assert "neither the file from before nor the new one" in ended.err
+    assert "matches neither the old nor the new file" in ended.err
     assert snapshot(unsealed.config) == before
 
 

@@ -175,7 +175,7 @@ def test_a_manifest_of_another_session_is_named_and_made_again(home: Home) -> No
     path.write_bytes(path.read_bytes().replace(ID.encode(), ID[:-1].encode() + b"f"))
     ended = called("stitch", ID)
     assert ended.code == 74
-    assert f"{path} is not that of {ID}: move it away." in ended.err
+    assert f"{path} does not belong to {ID}: move it away." in ended.err
     path.unlink()
     home.rotate()
     assert home.stitched() == DATA + MORE

@@ -355,5 +355,5 @@ def test_what_comes_after_a_restoration_whose_record_is_lost_stays_in_the_replac
 def test_putting_an_archive_aside_says_what_waits_in_it(home: Home) -> None:
     sealed(home)
     writer = held(home)
-    assert "With it goes" in called("aside", ID, "--dry-run").out
+    assert "goes with it: lines written" in called("aside", ID, "--dry-run").out
     os.close(writer)

@@ -140,7 +140,7 @@ def test_a_log_that_is_too_large_to_be_ours_is_named_and_stops_no_run() -> None:
     command_line.assert_one_sentence(called("restore", "--runs"), 74)
     ended = called(*PRUNE)
     assert ended.code == 0
-    assert "runs.jsonl is too large to be ours: move it away" in ended.err
+    assert "runs.jsonl is too large to be a log of runs: move it away" in ended.err
 
 
 def test_a_full_disk_lets_the_log_grow_and_loses_no_line(
@@ -186,7 +186,7 @@ def test_of_another_folder_of_the_client_nothing_is_undone(
 ) -> None:
     assert called(*PRUNE).code == 0
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.config.with_name("other")))
-    assert called("restore", "--last-run").out.startswith("Nothing to restore: no run")
+    assert called("restore", "--last-run").out.startswith("Nothing to restore: there is no record")
     assert called("restore", "--run", "1").code == 2
 
 
@@ -244,7 +244,7 @@ def test_a_log_that_cannot_be_written_stops_no_run_and_is_said(home: Home) -> No
     ended = called("restore", "--last-run")
     assert (ended.code, ended.out) == (
         0,
-        "Nothing to restore: no run over many sessions is on record.\n",
+        "Nothing to restore: there is no record of a run over many sessions.\n",
     )
 
 

@@ -312,7 +312,7 @@ def test_a_run_that_was_killed_holds_nobody_up_and_is_not_named(home: Home) -> N
     assert not lock.with_suffix(".pid").exists()
     with locks.only_run(lock):
         lock.with_suffix(".pid").unlink()
-        with pytest.raises(InUseError, match=r"goes on\.$"):
+        with pytest.raises(InUseError, match=r"is in progress\.$"):
             done()
     assert home.archived()
 

@@ -213,10 +213,10 @@ def test_a_set_is_stitched_where_it_is_accepted_that_nothing_proves_it(tmp_path:
         whole = tmp_path / f"{number}"
         done = called("stitch", path, "--output", whole)
         assert (done.code, whole.exists()) == (74, False)
-        assert "nothing proves the set whole. Pass --allow-gaps" in done.err
+        assert "nothing proves that the set is whole. Pass --allow-gaps" in done.err
         done = called("stitch", path, "--output", whole, "--allow-gaps")
         assert (done.code, whole.read_bytes()) == (0, DATA)
-        assert "nothing proves the set whole." in done.err
+        assert "nothing proves that the set is whole." in done.err
 
 
 def test_a_set_without_digests_does_not_pass_as_verified(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_turns_are_named_by_their_numbers(text: str, expected: Turns) -> None:
 
 @pytest.mark.parametrize("text", ["", ":", "0", "0:3", "7:3", "-1", "a", "1:2:3", "1-2", "٣"])
 def test_what_names_no_turns_is_refused_with_what_would(text: str) -> None:
-    with pytest.raises(WrongUsageError, match="3:7 are those from number 3"):
+    with pytest.raises(WrongUsageError, match="3:7 means those from number 3"):
         part.turns(text)
 
 

@@ -86,11 +86,13 @@ def test_at_eighty_columns_a_plan_has_title_project_age_and_two_sizes(name: str)
 
 def test_of_each_that_stays_it_is_said_why_and_the_usual_is_counted() -> None:
     places = [of_session(f"{number}-0000") for number in range(6)]
-    stay = [Outcome(where, "nothing to do", detail="it was not compacted") for where in places[:4]]
+    stay = [
+        Outcome(where, "nothing to do", detail="it has not been compacted") for where in places[:4]
+    ]
     used = failure(places[5], InUseError("Claude Code runs it."))
     lines = [*outcomes.table([*stay, used], FIGURES["rotate"], Seen(now=NOW, width=40))]
     assert lines == [
-        "4 sessions: nothing to do: it was not",
-        "  compacted",
+        "4 sessions: nothing to do: it has not",
+        "  been compacted",
         "5-0000: in use: Claude Code runs it.",
     ]

@@ -90,8 +90,8 @@ def doubled(place: Place) -> RefusedError:
 def lost(place: Place) -> DamagedError:
     """Return the error that the archived live file does not exist any more."""
     return DamagedError(
-        f"{printable(place.live.name)} was archived, and is not in "
-        f"{printable(str(place.archive / names.ARCHIVED))} any more: put it back there."
+        f"{printable(place.live.name)} was archived, and is no longer in "
+        f"{printable(str(place.archive / names.ARCHIVED))}: put it back there."
     )
 
 

@@ -138,7 +138,7 @@ def misfit(header: LiveHeader, live: Source) -> str | None:
     start = begin + header.carried_bytes
     line = Span(start, min(live.line_end(start, live.size()) + 1, live.size()))
     if not is_at(live, start, Mark(line.size, header.boundary_digest)):
-        return "it does not go on with the compaction that it was cut at"
+        return "it does not continue with the compaction that it was cut at"
     return None
 
 

@@ -62,13 +62,13 @@ _RESTORE: Final = "Move it away, then `sessrotate restore {id}` brings back all 
 
 MISFITS: Final[dict[Kind, Misfit]] = {
     "no archive": Misfit(
-        "{name} is only the live tail of {id}, {size}: the {start} of history before "
-        "it were in {archive}, which is gone.",
+        "{name} is only the live tail of {id}, {size}: the {start} of history before it was in "
+        "{archive}, which is gone.",
         "Put that folder back, from the trash, a backup, or where the session was rotated.",
     ),
     "earlier form": Misfit(
-        "{name} is only the live tail of {id}, {size}: the archive with the {start} of "
-        "history before it, {earlier}, has the form of an earlier sessrotate.",
+        "{name} is only the live tail of {id}, {size}: the archive with the {start} of history "
+        "before it, {earlier}, is in the format of an earlier sessrotate.",
         "The version that made it can `restore` the session.",
     ),
     "put aside": Misfit(
@@ -78,15 +78,15 @@ MISFITS: Final[dict[Kind, Misfit]] = {
     ),
     "no manifest": Misfit(
         f"The {names.MANIFEST} of {{archive}} {{lost}}.",
-        "`sessrotate rotate {id}` makes it again from the segments.",
+        "`sessrotate rotate {id}` rebuilds it from the segments.",
     ),
     "gaps": Misfit(
         f"The {names.MANIFEST} of {{archive}} {{lost}}, and so is {{missing}}.",
-        f"Put that back from a backup, then `sessrotate rotate {{id}}` makes the {names.MANIFEST} "
-        "again. `sessrotate stitch --allow-gaps {id} -o FILE` writes what is there.",
+        "Put that back from a backup, then `sessrotate rotate {id}` rebuilds the "
+        f"{names.MANIFEST}. `sessrotate stitch --allow-gaps {{id}} -o FILE` writes what is left.",
     ),
     "emptied": Misfit(
-        "{name} was emptied: its live tail is lost, and the {end} that are archived are not.",
+        "{name} was emptied: its live tail is lost, but the archived {end} are not.",
         "Remove the empty file, then `sessrotate restore {id}` brings them back.",
     ),
     "whole": Misfit(
@@ -102,11 +102,11 @@ MISFITS: Final[dict[Kind, Misfit]] = {
         "Put the newer archive back.",
     ),
     "other": Misfit(
-        "{name} does not go on from its archive: it belongs to another one than {archive}.",
-        "Put the live file, or the archive, that belongs to it back.",
+        "{name} does not go on from its archive: it belongs to an archive other than {archive}.",
+        "Put back the live file or the archive that belongs to it.",
     ),
     "headless": Misfit(
-        "{name} does not go on from its archive: it does not begin with its header any more.",
+        "{name} does not go on from its archive: it no longer begins with its header.",
         "Put the file back as the last rotation left it.",
     ),
     "changed": Misfit(
@@ -150,7 +150,7 @@ def problem(
         is_whole = found.successor is not None and found.successor.size() >= begun.swap.prefix
         return None if is_whole else f"{name} is shorter than the history that was put there."
     if standing == "unknown":
-        return f"{name} is neither the file that was to be replaced nor the new one."
+        return f"{name} matches neither the file to be replaced nor the new one."
     header = found.header
     kind = _kind(found, found.live, listed, reason)
     if kind == "changed" and is_cut:
@@ -206,7 +206,7 @@ def _is_held(found: FoundFiles, listed: Manifest | None, path: Path) -> bool:
 
 def _gone(where: Place) -> str:
     name, pack = printable(str(where.live)), printable(str(where.pack))
-    is_left = f"nothing says what {pack} is: that may be all that is left of what it had last."
+    is_left = f"no record explains {pack}, which may hold all that is left of its latest state."
     if where.project:
         return f"{name} is gone, and {is_left} Put a copy of it in that place."
     name = printable(where.live.name)
@@ -220,10 +220,10 @@ def _headless_archive(found: FoundFiles) -> str | None:
         return None
     archive, session = printable(str(found.place.archive)), printable(found.place.session)
     return (
-        f"{archive} has neither its {names.MANIFEST} nor a live file that goes on from it, so "
-        "the number of segments is unknown. Put one of the two back from a backup. "
-        f"Otherwise `sessrotate aside {archive}` puts it aside, where `sessrotate stitch "
-        f"--allow-gaps` reads what is there of {session}."
+        f"{archive} has neither its {names.MANIFEST} nor a live file that goes on from it, so the "
+        "number of segments is unknown. Put one of the two back from a backup. Otherwise "
+        f"`sessrotate aside {archive}` puts it aside, where `sessrotate stitch --allow-gaps` reads "
+        f"what is left of {session}."
     )
 
 

@@ -242,7 +242,9 @@ def look(
             each.session != place.session or each.layout != "numbered" or each.source_digest
         ):
             shown = printable(str(place.archive / name))
-            raise DamagedError(f"{shown} is not that of {printable(place.session)}: move it away.")
+            raise DamagedError(
+                f"{shown} does not belong to {printable(place.session)}: move it away."
+            )
     return found
 
 

@@ -154,8 +154,8 @@ def strange(where: Place) -> str:
     if record.away(where.archive, where.session):
         path = printable(shlex.quote(str(live)), 4096)  # the id may mean both
         return (
-            f"{name} has the id of a session that was put away: rename it, or bring that back with "
-            f"`sessrotate restore {path}` and move it out of the folder of projects."
+            f"{name} has the id of a session that was put away: rename it, or bring that session "
+            f"back with `sessrotate restore {path}` and move it out of the folder of projects."
         )
     if os.path.lexists(live):
         return (
@@ -176,9 +176,9 @@ def strange(where: Place) -> str:
         else ""
     )
     return (
-        f"{name} does not go on from {archive}, which has its id{lost}. `sessrotate restore "
-        f"{archive}` brings back what is there. To rotate {name} instead, put that archive aside "
-        f"first: `sessrotate aside {archive}`."
+        f"{name} does not go on from {archive}, which has the same id{lost}. `sessrotate restore "
+        f"{archive}` brings back what that archive holds. To rotate {name} instead, put that "
+        f"archive aside first: `sessrotate aside {archive}`."
     )
 
 
@@ -254,7 +254,7 @@ def check_own(where: Place) -> None:
     for part in (where.archive.parent, where.archive):
         if os.path.islink(part):  # noqa: PTH114 - thousands, most of which are not there
             raise RefusedError(
-                f"{printable(str(part))} is a symbolic link, and archives are never one: remove "
+                f"{printable(str(part))} is a symbolic link, which an archive must not be: remove "
                 "the link, or put the folder itself in its place."
             )
 
@@ -297,8 +297,8 @@ def _check_root(where: Place) -> None:
     if common.is_link(folder) and _is_of_another(folder):
         name, target = printable(str(folder)), printable(str(real(folder)))
         raise RefusedError(
-            f"{name} leads to {target}, which is missing or another user's: make it a folder of "
-            "your own."
+            f"{name} leads to {target}, which is missing or belongs to another user: make it a "
+            "folder of your own."
         )
 
 

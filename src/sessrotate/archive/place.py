@@ -311,14 +311,14 @@ def of_live(path: Path) -> Place:
         )
     if clients.in_place().files.named(path.name) == "copy" and not path.name.endswith(names.SUFFIX):
         raise RefusedError(
-            f"{name} is called like a copy, and no client lists it: give it a name of its own."
+            f"{name} is named like a copy, so no client lists it: give it a name of its own."
         )
     place = of(path)
     if place is None or place.live.name != path.name:
         folder = printable(str(clients.in_place().files.projects_folder()))
         raise RefusedError(
-            f"{name} is not in {folder}, where the client keeps its sessions: only there can one "
-            "be changed in place. CLAUDE_CONFIG_DIR names another folder; `split` without "
+            f"{name} is not in {folder}, where the client keeps its sessions: a session can be "
+            "changed in place only there. CLAUDE_CONFIG_DIR names another folder; `split` without "
             "--in-place takes any file."
         )
     return place

@@ -108,17 +108,17 @@ def lacking(found: FoundFiles) -> str | None:
         lost = f"no {names.MANIFEST} that can be read" if kept.listed is None else "segments"
         told = "" if kept.listed is None else f" that its {names.MANIFEST} does not list"
         return (
-            f"{archive}, from before {session} was restored, has {lost}{told}: nobody can tell "
-            f"whether the live file has all of it, so it stays. `sessrotate aside {archive}` puts "
-            "it aside, whole, where `sessrotate stitch --allow-gaps` reads it."
+            f"{archive}, from before {session} was restored, has {lost}{told}. The live file may "
+            f"lack some of it, so the archive stays. `sessrotate aside {archive}` puts it aside, "
+            "whole, where `sessrotate stitch --allow-gaps` reads it."
         )
     if is_held(found):
         return None
     since = f" on {printable(kept.at)}" if kept.at else ""
     first = f"`sessrotate restore {session}` puts it back first; then " if found.is_archived else ""
     return (
-        f"{live} is not the history that was restored{since}, which is still in {archive}: {first}"
-        f"move the file away, then `sessrotate restore {session}` brings that back."
+        f"{live} does not match the history that was restored{since}, which is still in {archive}: "
+        f"{first}move the file away, then `sessrotate restore {session}` brings that back."
     )
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 PREVENTION: Final = (
-    "That is CLAUDE_CODE_TRANSCRIPT_LOCAL_GC=1 in the environment of Claude Code (2.1.287 and "
+    "The cause is CLAUDE_CODE_TRANSCRIPT_LOCAL_GC=1 in the environment of Claude Code (2.1.287 and "
     "later): install the hook with `sessrotate setup`, which keeps the old file; or unset it, or "
     "set it to `keep` (2.1.332 and later), with which the client keeps it."
 )
@@ -104,8 +104,8 @@ def told(kept: Sequence[Path], session: str) -> Problem:
     files = f"{len(kept):,} file{'' if len(kept) == 1 else 's'}"
     return Problem(
         "cut",
-        f"Claude Code trimmed this session, and what was there is kept in {files} in "
-        f"{printable(str(kept[0].parent))}: `sessrotate rotate {printable(session)}` puts it "
+        f"Claude Code trimmed this session, and the old content is kept in {files} in "
+        f"{printable(str(kept[0].parent))}: `sessrotate rotate {printable(session)}` puts it back "
         "together, or says why it cannot.",
     )
 

@@ -55,7 +55,7 @@ class Part(Struct, frozen=True):
 
 
 AGE_QUESTION: Final = (
-    "Put old sessions away sooner, to save room? Type after how long without use, such as 14d. "
+    "Put old sessions away sooner, to save room? Type how long they must be unused, such as 14d. "
     "[Enter: no]"
 )
 
@@ -72,13 +72,13 @@ def parts() -> tuple[Part, ...]:
         Part(
             "hook",
             "Rotate sessions when they are compacted and when they end?",
-            "Claude Code calls sessrotate then; it works in the background, and only where that "
+            "Claude Code then calls sessrotate, which works in the background, and only where that "
             "frees 128 KiB or more.",
         ),
         Part(
             "schedule",
             "Tidy once a night?",
-            "The system starts `sessrotate run`, which does what `tidy` does, without a question.",
+            "The system starts `sessrotate run`, which does what `tidy` does, without asking.",
         ),
         Part(
             "saving",
@@ -87,7 +87,7 @@ def parts() -> tuple[Part, ...]:
         ),
         Part(
             "codex",
-            "Compress sessions of Codex that were not used for 7 days?",
+            "Compress sessions of Codex unused for 7 days?",
             "Codex lists and resumes them as before, and a resume makes one plain again. Other "
             "programs that look for *.jsonl no longer see them. The nightly run does it.",
         ),
@@ -200,7 +200,7 @@ def plan_removal() -> Automation:
 
 _DOES: Final = {
     "saving": "saving of sessions before the client deletes them",
-    "codex": "compressing of Codex sessions that nobody uses",
+    "codex": "compression of unused Codex sessions",
 }
 """What the parts come to that are settings."""
 

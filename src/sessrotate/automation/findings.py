@@ -35,28 +35,28 @@ _WELL: Final = {0, 1, InUseError.exit_code, INTERRUPTED}
 """Exit codes of a run after which the next one goes on; of 1, `doctor` says the reason itself."""
 
 SAYS: Final = {
-    "settings: other disk": "This is on another file system than the sessions, or in another mount "
-    "of it, and files cannot be moved there atomically: make it a folder on the same file system, "
-    "or mount the client's whole folder.",
+    "settings: other disk": "This is on a different file system from the sessions, or in another "
+    "mount of it, and files cannot be moved there atomically: make it a "
+    "folder on the same file system, or mount the client's whole folder.",
     "settings: not writable": "This folder is not writable, and archives go there: make it "
     "writable.",
     "settings: no folder": "{name} names {folder}, which does not exist: correct it, or unset it.",
     "settings: projects": "{name} names the folder of projects: set it to {folder}.",
     "settings: wrong": "{why}",
     "schedule: failed": "The last run ({at}) ended with {code}: `sessrotate run` says what failed.",
-    "schedule: no log": "{why} Until then, no run is on record, and none can be undone.",
+    "schedule: no log": "{why} Until then, runs are not recorded and cannot be undone.",
     "schedule: wrong": "{why}",
-    "schedule: none": "Sessions are to be saved before Claude Code deletes them, but nothing "
-    "starts `sessrotate run`: `sessrotate schedule install` changes that, and `sessrotate schedule "
-    "show` prints a line for cron.",
+    "schedule: none": "Your settings save sessions before Claude Code deletes them, but nothing "
+    "starts `sessrotate run`: `sessrotate schedule install` changes that, and "
+    "`sessrotate schedule show` prints a line for cron.",
     "hook: failed": "The rotation by the hook ({at}) failed. {why} {then}",
     "kept": "{why}",  # it was saved while its session was replaced
     "clock": "{why}",  # it is not believed, so nothing is pruned or freed
-    "unread: folder": "{path} cannot be read ({reason}), so nobody sees what is in it: make it "
+    "unread: folder": "{path} cannot be read ({reason}), so its contents are unknown: make it "
     "readable, or move it away.",
     "settings: link": "{path} is a symbolic link, and sessrotate writes nothing there: remove the "
     "link, or put the folder itself in its place.",
-    "stranger: earlier": "{path} has archives of an earlier form, or is not sessrotate's: the "
+    "stranger: earlier": "{path} has archives in an earlier format, or is not sessrotate's: the "
     "version that made them can `restore` their sessions.",
     # Of an archive whose session was put away: the first of these.
     "doubled: put away": "{why}",
@@ -67,17 +67,17 @@ SAYS: Final = {
     "interrupted: archiving": "Archiving was interrupted: finish with `sessrotate archive "
     "{session}`, as the next run does, or undo it with `sessrotate restore {session}`.",
     "interrupted: plain": "It was put away, and is not compressed yet: `sessrotate archive "
-    "{session}` does that.",
+    "{session}` compresses it.",
     # Of an archive whose session is in place: the first of these.
     "interrupted: operation": "{why} To do that now: `sessrotate {command} {session}`. If that "
     "fails: `sessrotate aside {session}`.",
-    "doubled: live files": "{live} is gone, and its history is that of {others}: move all but the "
+    "doubled: live files": "{live} is gone, and its archive belongs to {others}: move all but the "
     "one that you use out of the folder of projects.",
     "renamed": "{live} is gone, and {renamed} goes on from its archive: give it that name back. "
-    "This folder is its history: keep it.",
-    "orphan: freed": "{live} is gone, and a part of its archive was freed for good, so that no "
-    "client can have it whole again: `sessrotate export --allow-gaps {session} -o FILE` writes the "
-    "rest. If you need none of it, remove this folder.",
+    "This folder holds its history: keep it.",
+    "orphan: freed": "{live} is gone, and a part of its archive was freed for good, so no client "
+    "can get it back whole: `sessrotate export --allow-gaps {session} -o FILE` "
+    "writes the rest. If you need none of it, remove this folder.",
     "orphan: whole": "{live} is gone, and its archive is still here: bring the session back with "
     "`sessrotate restore {session}`. If you deleted it for good, remove this folder.",
     "damaged: archive": "{why}",
@@ -86,12 +86,11 @@ SAYS: Final = {
     # Of each archive.
     "stranger: folder": "{path} is not an archive, and sessrotate did not make it: move or remove "
     "it.",
-    "stranger: names": "{path} has {strange}, which sessrotate did not write: move or remove what "
-    "it is.",
+    "stranger: names": "{path} has {strange}, which sessrotate did not write: move or remove that.",
     "stranger: segment": "{path} has {other}, which its manifest.json does not list: another "
     "archive may have been copied over this one. Move it out, and compare the two.",
-    "rebuilt": "The pins of this archive were lost with its manifest, so nothing of it is pruned "
-    "or freed. Pin again what should stay, then agree with `sessrotate prune {session} "
+    "rebuilt": "The pins of this archive were lost with its manifest, so none of it is pruned or "
+    "freed. Pin again what should stay, then agree with `sessrotate prune {session} "
     "--accept-rebuilt`.",
     "interrupted: pruning": "{why} To finish: `sessrotate prune --empty-trash {session}`.",
     "trash": "{trash} has {many} that sessrotate never pruned: move or remove them.",
@@ -99,8 +98,8 @@ SAYS: Final = {
     "damaged: date": "{live} has all that is in {path}, but the restore date is lost, so its "
     "archive is never freed by itself. `sessrotate rotate {session}` uses it again; `sessrotate "
     "aside {session}` puts it aside.",
-    "damaged: record": "{record} is damaged, so nothing rotates {session} by itself: you may have "
-    "restored it. `sessrotate rotate {session}` makes that good.",
+    "damaged: record": "{record} is damaged, so {session} is not rotated by itself: you may have "
+    "restored it. `sessrotate rotate {session}` repairs that.",
     "cut": "{why}",  # its client cut a part of its history out
     "edited": "{why}",  # a replaced live file that waits was changed
     # Of a live file: the first of these.
@@ -108,27 +107,28 @@ SAYS: Final = {
     "had before their live tails: put it back, from the trash, a backup, or where you moved it.",
     "unread: session": "{path} cannot be read ({reason}), so it is neither shown nor saved from "
     "the client's clean-up: make it readable for you.",
-    "stranger: link": "{path} is a symbolic link, and is not read: put the file itself in its "
-    "place, or remove the link.",
+    "stranger: link": "{path} is a symbolic link, which sessrotate does not read: put the file "
+    "itself in its place, or remove the link.",
     "stranger: zeros": "{path} is not a session. {why}",
-    "stranger: no row": "{path} is called like a session and has no row of one, so no client shows "
-    "anything of it. Look at what it has, and move it away.",
+    "stranger: no row": "{path} is named like a session but has no row of one, so no client shows "
+    "it. Look at its contents, then move it away.",
     "copy": "{why}",  # of a session's live file, which is not a session
     "rewound": "{why}",  # a resume needs archived rows
     # Of what lies beside sessions.
-    "stranger: copy": "{path} is a copy of a session, and no client goes on with it. It may have "
-    "what the session lacks: `sessrotate read {path}` shows all of it. Remove it only if you do "
-    "not need that.",
-    "stranger: draft": "{path} was left by a resume of Codex, or a run, that was killed a day ago "
-    "or earlier, and nothing goes on with it: `sessrotate tidy` removes it.",
-    "stranger: second": "{path} is a second file of its session, beside the one that Codex takes: "
+    "stranger: copy": "{path} is a copy of a session, and no client continues it. It may hold "
+    "lines the session lacks: `sessrotate read {path}` shows all of it. Remove "
+    "it only if you do not need that.",
+    "stranger: draft": "{path} was left by a resume of Codex, or by a run, that was killed at "
+    "least a day ago, and nothing continues it: `sessrotate tidy` removes it.",
+    "stranger: second": "{path} is a second file of its session, beside the one that Codex uses: "
     "`sessrotate tidy` keeps the one that has all of it, or says why both stay.",
     "stranger: alone": "{path} was left by a run that was killed, and the session's own file has "
     "been moved or deleted since. Delete it, or take the dot from its name to get it back.",
     "damaged: rollout": "{path} cannot be decompressed: put back a copy of it, or move it away.",
-    "stranger: agents": "{paths}: this is what agents of {session} said, and the session itself "
-    "was never written. `sessrotate search` finds it. The client's clean-up deletes it with old "
-    "sessions: `sessrotate archive {live}` puts it away, as a run does that saves sessions.",
+    "stranger: agents": "{paths}: this is what agents of {session} said; the session's own file "
+    "was never written. `sessrotate search` finds it. The client's clean-up "
+    "deletes it with old sessions: `sessrotate archive {live}` puts it away, "
+    "as does a run that saves sessions.",
 }
 """What each check says, and what to do: in the order in which they look, but for "settings: wrong".
 
@@ -264,8 +264,8 @@ def unheard(there: installation.Installed) -> Iterator[str]:
         )
     for program in there.missing:
         yield (
-            f"The hook calls {printable(program)}, which does not exist any more, or cannot be "
-            "started: update it with `sessrotate hook install`."
+            f"The hook calls {printable(program)}, which no longer exists, or cannot be started: "
+            "update it with `sessrotate hook install`."
         )
     for event in there.lacking:
         yield f"The hook is not called at {event}: update it with `sessrotate hook install`."

@@ -36,9 +36,9 @@ COMMANDS: Final = tuple(name for names in GROUPS.values() for name in names)
 
 _HELP: Final = "logrotate for coding-agent sessions: keep them small, lose nothing."
 _EPILOG: Final = (
-    "SESSION is a path, a session id, or the beginning of an id (at least 4 characters). "
-    "Exit codes: 0 done, 1 a problem was found or nothing was, 2 wrong usage, 65 not a session, "
-    "74 damaged or I/O error, 75 in use, 77 refused for safety, 130 interrupted."
+    "SESSION is a path, a session id, or the beginning of an id (at least 4 characters). Exit "
+    "codes: 0 done, 1 a problem or nothing found, 2 wrong usage, 65 not a session, 74 damaged or "
+    "I/O error, 75 in use, 77 refused for safety, 130 interrupted."
 )
 
 

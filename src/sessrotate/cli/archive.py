@@ -38,11 +38,12 @@ def command(
 ) -> None:
     """Move whole sessions to their archive: live file, agents' transcripts and tool results.
 
-    Archived sessions are compressed, and out of the reach of the client's lists and clean-up.
-    `read`, `stitch`, `verify` and `export` still find them by id, and `restore` puts them back.
-    A session that a client runs stays where it is.
+    Archived sessions are compressed, and out of reach of the client's lists and clean-up. `read`,
+    `stitch`, `verify` and `export` still find them by id, and `restore` puts them back. A session
+    that a client is running stays where it is.
 
-    One session that you name is archived at once. Several are shown first, and you are asked.
+    One session that you name is archived at once. For several, you see the plan first and confirm
+    it.
     """
     one_of(sessions, older_than is not None, "a SESSION or pass --older-than AGE")
     if older_than is None:

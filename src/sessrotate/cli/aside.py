@@ -19,9 +19,9 @@ def command(
 ) -> None:
     """Put a session's archive aside, whole, when nothing else helps.
 
-    This works in any state: with a damaged manifest, an unfinished run, a file that nobody knows.
-    The live file stays as it is. `stitch --allow-gaps` and `export --allow-gaps` read what they can
-    of the archive where it is then.
+    This works in any state: with a damaged manifest, an unfinished run, or an unknown file. The
+    live file stays as it is. `stitch --allow-gaps` and `export --allow-gaps` read what they can of
+    the archive in its new place.
     """
     planned = aside.plan(find.archive_of(find.path_of(session)))
     streams.write_lines(render_aside.plan(planned))

@@ -45,8 +45,8 @@ _LARGE: Final = 200_000_000
 """Bytes of history of which a page has about 100 MB: more than browsers like."""
 
 _TOO_LARGE: Final = (
-    "The page of {size} of history will have about half as much, and a browser may not open it. "
-    "--split makes a page for each segment; --turns, --since, --until or --at take a part."
+    "A page of {size} of history will be about half that size, and a browser may not open it. "
+    "--split makes a page for each segment; --turns, --since, --until or --at export a part."
 )
 
 
@@ -96,7 +96,7 @@ def command(
         bool,
         flag(
             "--all-branches",
-            "In markdown and html, show branches that were rewound too, and mark them.",
+            "In markdown and html, also show rewound branches, and mark them.",
         ),
     ] = False,
     allow_gaps: AllowGaps = False,
@@ -104,21 +104,19 @@ def command(
 ) -> None:
     """Write the history of sessions, or a part of it, each record once.
 
-    Records that a compaction wrote again are left out: of records with the same uuid, the first is
-    kept, and of lines without one, of those that are the same byte for byte. So are those that a
-    resumed session repeats from its parent, if you name the parent before it. One session goes to
-    standard output. Several go to the current folder, each to a file named after its session;
-    existing files are never overwritten. If a segment is missing or changed, the command leaves no
-    file for that session, writes the others, and exits with 74. What a client itself cut out of a
-    session is no reason for that, and named.
+    Leaves out records that a compaction wrote again: it keeps the first record with each uuid, and
+    the first of identical lines without one. Also leaves out what a resumed session repeats from
+    its parent, if you name the parent before it. One session goes to standard output. Several go to
+    the current folder, each to a file named after its session; existing files are never
+    overwritten. If a segment is missing or changed, the command leaves no file for that session,
+    writes the others, and exits with 74. It only reports what a client itself cut out of a session.
 
-    Turns have the numbers that markdown gives their prompts. markdown and html leave out branches
-    that were rewound, from which nothing goes on, and say where, and how many records. jsonl has
-    all of them.
+    Turns have the numbers that markdown gives their prompts. markdown and html leave out rewound
+    branches, and say where and how many records. jsonl has all of them.
     """
     one_of(sessions, every or project is not None, "a SESSION or pass --all or --project")
     if all_branches and to == "jsonl":
-        raise WrongUsageError("--format jsonl has all branches: leave --all-branches out.")
+        raise WrongUsageError("--format jsonl always has all branches: leave out --all-branches.")
     scope = Scope(
         part.of(turns, since, until), None if at is None else start.place(at), all_branches
     )
@@ -187,13 +185,13 @@ def _all(
     if folder is None or str(folder) == "-":
         raise WrongUsageError("All sessions go to a folder: name a new one with -o FOLDER.")
     if scope.at is not None:
-        raise WrongUsageError("--at is a place in one session: name it.")
+        raise WrongUsageError("--at is a place in one session: name that session.")
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         to_file.refuse(folder)
     wanted = Wanted(project=project, paths=paths_of(project))
     found = in_order(filter(wanted.takes, listing.sessions(on_unread=_warn_unread)), "date")
     if not found:
-        raise WrongUsageError("No session matches: `sessrotate list` shows what there is.")
+        raise WrongUsageError("No session matches: `sessrotate list` shows the sessions.")
     written: list[Exported] = []
     taken = {"index"}
     errors: list[SessrotateError] = []
@@ -225,7 +223,7 @@ def _all(
     to_file.write(index, pieces, "Writing", 0, quiet=quiet)
     if not quiet:
         many = common.count(len(written), "session")
-        streams.message(f"Wrote {many}, to which {printable(str(index), 1000)} leads.")
+        streams.message(f"Wrote {many}; start at {printable(str(index), 1000)}.")
     if errors:
         raise typer.Exit(exit_code(errors))
 
@@ -249,12 +247,12 @@ def _print(session: Session, scope: Scope, to: str) -> None:
 def _check_split(to: str, output: str | None) -> None:
     """Raise WrongUsageError if --split makes no sense with the other options."""
     if to != "html":
-        raise WrongUsageError("--split makes pages: pass --format html.")
+        raise WrongUsageError("--split needs --format html.")
     if output is None or Path(output).is_dir():
         return
     if output == "-" or os.path.lexists(output):
         name = "standard output" if output == "-" else printable(output, 1000)
-        raise WrongUsageError(f"--split writes a folder, and {name} is none: name one with -o.")
+        raise WrongUsageError(f"--split writes a folder, and {name} is not one: name one with -o.")
 
 
 def _write(
@@ -309,11 +307,12 @@ def _tell_left_out(scope: Scope, session: str, to: str) -> None:
     """Report that nothing was in a part, and how many copies were left out."""
     copies = scope.copies
     if scope.is_empty:
-        streams.warn(f"Nothing of {printable(session)} is in this part.")
+        streams.warn(f"This part of {printable(session)} is empty.")
     if copies.left_out and (to == "jsonl" or scope.before):
         what = "copy of a record" if copies.left_out == 1 else "copies of records"
         streams.warn(
-            f"Left out {copies.left_out:,} {what}, {copies.differing:,} of them with other bytes."
+            f"Left out {copies.left_out:,} {what}, {copies.differing:,} of them with different "
+            "bytes."
         )
 
 

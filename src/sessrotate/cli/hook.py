@@ -20,7 +20,9 @@ group = typer.Typer()
 MinGain = Annotated[
     str,
     typer.Option(
-        "--min-gain", metavar="N", help="Rotate what frees this much of the disk, or more."
+        "--min-gain",
+        metavar="N",
+        help="Rotate a session if that frees at least this much of the disk.",
     ),
 ]
 
@@ -29,10 +31,10 @@ MinGain = Annotated[
 def call(context: typer.Context, *, min_gain: MinGain = hook.LEAST) -> None:
     """Rotate a session when it is compacted, and when it ends. Claude Code calls this.
 
-    `sessrotate hook install` has Claude Code call it. It reads from standard input which session
-    that is, and rotates it in the background if that is worth it, as `rotate --live` does: after a
-    compaction, as soon as that is on the disk. It never fails: `sessrotate doctor` reports what
-    went wrong.
+    `sessrotate hook install` has Claude Code call it. It reads the session from standard input, and
+    rotates it in the background, as `rotate --live` does, if that is worth it: after a compaction,
+    as soon as the compaction is on the disk. It never fails: `sessrotate doctor` reports what went
+    wrong.
     """
     if context.invoked_subcommand is None:
         streams.complain(hook.call(["--min-gain", min_gain]))

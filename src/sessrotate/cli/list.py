@@ -61,23 +61,21 @@ def command(
             metavar="|".join(ORDERS),
             callback=_known,
             autocompletion=lambda: list(ORDERS),
-            help="What comes first: the largest, what takes most of the disk, what gains most, the "
-            "latest, the first in the alphabet.",
+            help="What to list first: the largest, the most on disk, the most to gain, the latest, "
+            "or the first in the alphabet.",
         ),
     ] = "size",
     deep: Annotated[
         bool,
         flag(
             "--deep",
-            "Read every file: exact compactions and live tails, what rotating gains, and what "
-            "continues what.",
+            "Read every file: exact compactions and live tails, what rotating gains, and which "
+            "session continues which.",
         ),
     ] = False,
     hidden: Annotated[
         bool,
-        flag(
-            "--hidden", "Also list what nobody used (empty files, warm-ups), and copies of files."
-        ),
+        flag("--hidden", "Also list unused sessions (empty files, warm-ups), and copies of files."),
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -88,9 +86,9 @@ def command(
     the files beside it included), what rotating it would gain there, and the size of the files
     beside it (agents' transcripts, long tool results). Only the first and last 64 KiB of each file
     are read. What they do not tell is shown as `-`, or as a minimum such as `5+` compactions;
-    --deep finds out. Ids are cut to as much as other commands need. The exit code is 1 if a session
-    that is listed has lost its archive, or if a folder that cannot be read may hide sessions, and 0
-    if not.
+    --deep finds out. Ids are shortened to what other commands need. The exit code is 1 if a listed
+    session has lost its archive, or if a folder that cannot be read may hide sessions, and 0 if
+    not.
     """
     now = time.time()
     wanted = Wanted(
@@ -169,7 +167,7 @@ def _nothing(known: list[SessionInfo], hidden: int) -> str:
     each_of = (printable(str(each.sessions_folder())) for each in clients.clients())
     folders = [*dict.fromkeys(each_of)]  # several clients may have one
     looked = " and ".join([", ".join(folders[:-1]), folders[-1]] if folders[1:] else folders)
-    more = f" To see {hidden:,} that nobody used, pass --hidden." if hidden else ""
+    more = f" Pass --hidden to see {hidden:,} unused or copied." if hidden else ""
     return f"There are no sessions in {looked}.{more}"
 
 

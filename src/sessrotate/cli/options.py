@@ -103,7 +103,7 @@ def one_of(sessions: object, other: object, what: str = "a SESSION or pass --all
     if sessions and other:
         raise WrongUsageError(f"Name {what}, but not both.")
     if not (sessions or other):
-        raise WrongUsageError(f"Name {what}: `sessrotate list` shows what there is.")
+        raise WrongUsageError(f"Name {what}: `sessrotate list` shows the sessions.")
 
 
 def _complete_session(incomplete: str) -> list[str]:
@@ -164,7 +164,7 @@ AllowGaps = Annotated[
     bool,
     flag(
         "--allow-gaps",
-        "Skip segments that are missing, and what cannot be read of damaged ones; report both.",
+        "Skip missing segments, and unreadable parts of damaged ones; report both.",
     ),
 ]
 AllowPruned = Annotated[
@@ -186,8 +186,8 @@ Turns = Annotated[
     str | None,
     typer.Option(
         metavar="A:B",
-        help="Only the turns from number A to number B, counted from 1: 3:7, 3: (on from there), "
-        ":7, or 3.",
+        help="Only the turns from number A to number B, counted from 1: 3:7, 3: (3 and later), :7, "
+        "or 3.",
     ),
 ]
 Since = Annotated[

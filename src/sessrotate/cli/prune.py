@@ -73,7 +73,9 @@ def command(
     ] = None,
     accept_rebuilt: Annotated[
         bool,
-        flag("--accept-rebuilt", "Prune an archive again whose pins were lost with its manifest."),
+        flag(
+            "--accept-rebuilt", "Allow pruning an archive whose pins were lost with its manifest."
+        ),
     ] = False,
     wait: Wait = 10.0,
     dry_run: DryRun = False,
@@ -87,11 +89,11 @@ def command(
 ) -> None:
     """Remove old segments from archives by a policy, after showing what each session loses.
 
-    Removed segments move to the archive's trash, and `restore` brings them back. Only
-    --empty-trash deletes them, after the grace time. With keep rules alone, everything that they
-    do not keep is removed; with --max-age or --max-size, only what those name. These segments
-    always stay: the newest of a session, pinned ones, damaged ones, those of a running session,
-    and those of an archive whose manifest was lost, until you agree with --accept-rebuilt.
+    Removed segments move to the archive's trash, and `restore` brings them back. Only --empty-trash
+    deletes them, after the grace time. With keep rules alone, `prune` removes everything that they
+    do not keep; with --max-age or --max-size, only what those name. These segments always stay: the
+    newest of a session, pinned ones, damaged ones, those of a running session, and those of an
+    archive whose manifest was lost, until you agree with --accept-rebuilt.
     """
     wanted = archives.named(sessions, every=every)
     policy = Policy(
@@ -171,8 +173,8 @@ def _grace(given: float | None) -> float:
     grace = config_file.grace() if given is None else given
     if grace is None:
         raise RefusedError(
-            "The settings keep what is in the trash for ever ([trash] grace = false): --grace "
-            "says how old what is freed has to be."
+            "The settings keep the trash for ever ([trash] grace = false): pass --grace AGE to "
+            "free what has been there for longer."
         )
     return grace
 
@@ -190,7 +192,7 @@ def _going(planned: PrunePlan | None, dues: list[Due] | None, grace: float | Non
 def _accept(wanted: list[Place], wait: float, *, every: bool, dry_run: bool) -> None:
     """Let these archives be pruned again, and say so of each."""
     if every or dry_run:
-        raise WrongUsageError("--accept-rebuilt takes the SESSION by name, and no --dry-run.")
+        raise WrongUsageError("--accept-rebuilt needs the SESSION by name, and takes no --dry-run.")
     for where in wanted:
         name, is_new = printable(where.session), pin.accept_rebuilt(where, wait)
         said = "may be pruned again." if is_new else "never lost its pins."
@@ -206,8 +208,8 @@ def _check_clock(now: float, *, by_age: bool, dry_run: bool) -> list[Outcome]:
     if not doubt:
         return []
     refusal = RefusedError(
-        f"Nothing was changed. {doubt} Two things go by no clock: `--empty-trash --grace 0`, and "
-        "rules without --max-age."
+        f"Nothing was changed. {doubt} Two things do not depend on the clock: `--empty-trash "
+        "--grace 0`, and rules without --max-age."
     )
     if not dry_run:
         raise refusal

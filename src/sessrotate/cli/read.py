@@ -84,8 +84,8 @@ def command(
         str | None,
         typer.Option(
             metavar="REGEX",
-            help="Show only matches, each with its segment, byte offset and lines. What people and "
-            "models said and all that tools were given and returned is searched, but not what is "
+            help="Show only matches, each with its segment, byte offset and lines. Searches what "
+            "people and models said and what tools were given and returned, but not what is "
             "hidden.",
         ),
     ] = None,
@@ -109,11 +109,10 @@ def command(
 ) -> None:
     """Show what a client sends when it resumes a session, or all of its history.
 
-    What is sent is the conversation, in its order: without branches that were rewound. With
-    --include sidechains, what agents said in the session's own file is shown where it stands; of
-    an agent's own transcript, everything is.
-    --history and --segment show all lines, and mark those that are not records; with --format
-    jsonl, each is printed as it is.
+    A client sends the conversation, in its order, without rewound branches. --include sidechains
+    also shows what agents said in the session's own file, where it stands; an agent's own
+    transcript is shown whole. --history and --segment show all lines, and mark those that are not
+    records; --format jsonl prints each as it is.
 
     On a terminal, $PAGER (default: less) shows the text.
     """
@@ -162,7 +161,7 @@ def _choice(
 ) -> select.Choice:
     if include and (brief or output is Format.JSONL):
         why = "--brief decides what is shown" if brief else "--format jsonl hides nothing"
-        raise WrongUsageError(f"{why}: leave --include out.")
+        raise WrongUsageError(f"{why}: leave out --include.")
     return select.Choice(
         part=wanted,
         include=None if output is Format.JSONL else select.included(include or ()),
@@ -259,7 +258,7 @@ def _left_out(choice: select.Choice, hidden: Counter[str], *, is_empty: bool, is
     """Return what is not shown, and how to see it; empty if that is nothing."""
     nothing = "There is nothing to show."
     if choice.grep or not choice.part.is_all:
-        within = " in what a resume sends: --history looks at everything" if is_sent else ""
+        within = " in what a resume sends: --history searches everything" if is_sent else ""
         nothing = f"Nothing matches{within}."
     told = [nothing] if is_empty else []
     if choice.brief:  # who asks for that knows what else there is, unless there is nothing

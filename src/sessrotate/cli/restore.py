@@ -38,38 +38,38 @@ def command(
     *,
     last: Annotated[
         bool,
-        flag("--last-run", "What the last run did that is not undone: `tidy`, `run`, `--all`."),
+        flag("--last-run", "Undo the last run that is not undone: `tidy`, `run`, `--all`."),
     ] = False,
     number: Annotated[
         int | None,
-        typer.Option("--run", parser=whole(1), metavar="N", help="What run N did."),
+        typer.Option("--run", parser=whole(1), metavar="N", help="Undo run N."),
     ] = None,
     every: Annotated[
         bool, flag("--all", "Every session that is rotated, pruned or put away.")
     ] = False,
     shows_runs: Annotated[
-        bool, flag("--runs", "Only list the runs, and what undoing each would give.")
+        bool, flag("--runs", "Only list the runs, and what undoing each would bring back.")
     ] = False,
     keep_rotated: Annotated[
         bool,
         flag(
             "--keep-rotated",
-            "Leave the live file short: only what was pruned or put away comes back.",
+            "Leave the live file short: bring back only what was pruned or put away.",
         ),
     ] = False,
     project: Annotated[
         Path | None,
         flag(
             "--project",
-            "Where the session's project is now, if its folder was moved while the session was "
-            "put away: the folder the client runs in, or the one of the project's sessions.",
+            "Where the session's project is now, if its folder was moved while the session was put "
+            "away: the folder the client runs in, or the folder of the project's sessions.",
         ),
     ] = None,
     keep_times: Annotated[
         bool,
         flag(
             "--keep-times",
-            "Leave the dates of files as they were, though the client's clean-up goes by them.",
+            "Leave the files' dates as they were, although the client's clean-up goes by them.",
         ),
     ] = False,
     wait: Wait = 10.0,
@@ -80,14 +80,14 @@ def command(
 ) -> None:
     """Bring a session back, whatever happened to it.
 
-    Rotated: its live file is whole again, and its archive is freed after 7 days, or what the
-    settings say. Pruned: its segments come back from the trash. Put away: it is back where its
-    client looks, and counts as used now, or its client would delete it. Nothing rotates it or puts
-    it away by itself until you rotate it by name. Compressed (Codex): its file is plain again.
+    Rotated: its live file is whole again, and its archive is freed after 7 days, or as the settings
+    say. Pruned: its segments come back from the trash. Put away: it is back where its client looks,
+    and counts as used now, or its client would delete it. It is not rotated or put away
+    automatically until you rotate it by name. Compressed (Codex): its file is plain again.
 
-    One session that you name is restored at once. Everything else is shown first, and you are
-    asked. --run N undoes what a run did to many sessions (`tidy`, `run`, `--all`, several that you
-    named). What was changed since is left alone, and named.
+    One session that you name is restored at once. For everything else, you see the plan first and
+    confirm it. --run N undoes what a run did to many sessions (`tidy`, `run`, `--all`, several that
+    you named). It names what has changed since, and leaves that alone.
     """
     others = [last, number is not None, every, shows_runs]
     one_of(sessions, any(others), "a SESSION or pass --last-run, --run N, --runs or --all")
@@ -131,8 +131,8 @@ def _place(session: str, project: Path | None) -> Place:
     for each in there:
         if os.path.lexists(each.live):
             raise RefusedError(
-                f"{printable(str(each.live))} is there: --project is for a session that is not. "
-                "Move the file away, or restore without --project."
+                f"{printable(str(each.live))} exists: --project is for a session without a live "
+                "file. Move the file away, or restore without --project."
             )
     return there[-1]
 
@@ -209,7 +209,7 @@ def _undo(number: int | None, how: _How) -> NoReturn:
         run = next(can, still[0] if still else None)
     if run is None and number is not None:
         raise WrongUsageError(
-            f"No run {number} is on record: `sessrotate restore --runs` lists those that are."
+            f"There is no record of run {number}: `sessrotate restore --runs` lists the runs."
         )
     if run is None:
         none = render_restore.as_json([], {}, dry_run=how.dry_run)

@@ -36,7 +36,7 @@ from sessrotate.render import outcomes, segment_table
 from sessrotate.render.outcomes import Shown
 
 Every = Annotated[
-    bool, flag("--all", "Every session whose rotation frees 1 MiB of the disk, or more.")
+    bool, flag("--all", "Every session whose rotation frees at least 1 MiB of the disk.")
 ]
 MinSize = Annotated[
     int | None,
@@ -79,14 +79,14 @@ def command(
     What a resume needs stays where the client looks, and the session resumes exactly as before.
     Everything else moves to an archive next to the client's projects folder. `restore` undoes it.
 
-    One session that you name is rotated at once. Several, or --all, are shown first, and you are
-    asked.
+    One session that you name is rotated at once. For several, or --all, you see the plan first and
+    confirm it.
     """
     one_of(sessions, every)
     if min_size is not None and not every:
         raise WrongUsageError("--min-size needs --all.")
     if unsafe_adopt and (every or len(sessions or ()) > 1):
-        raise WrongUsageError("--unsafe-adopt takes one SESSION.")
+        raise WrongUsageError("--unsafe-adopt needs one SESSION.")
     options = Options(
         wait, dry_run, yes, as_json, quiet, live=live, adopt=unsafe_adopt, is_every=every
     )

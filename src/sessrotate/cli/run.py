@@ -18,14 +18,14 @@ def command(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Do everything that is configured, for all sessions of this machine.
+    """Do everything that is configured, for all sessions on this machine.
 
     Finish what was interrupted, rotate large sessions, compress those of Codex, prune archives, and
-    empty the trash, as the settings say. `config init` writes a settings file; without one, nothing
-    is removed but what was pruned before. `schedule install` has the system start it.
+    empty the trash, as the settings say. `config init` writes a settings file; without one, it
+    removes nothing except what was pruned before. `schedule install` has the system start it.
 
-    A session that is in use is left for the next run, and is not a failure. The exit code is that
-    of the worst failure; 75 means that another run is in progress. Each run adds a line to a log.
+    A session in use is left for the next run, and is not a failure. The exit code is that of the
+    worst failure; 75 means that another run is in progress. Each run adds a line to a log.
     """
     loaded = config_file.read(config)
     do = run.plan if dry_run else run.execute

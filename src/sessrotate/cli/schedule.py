@@ -53,7 +53,7 @@ def install(*, every: HowOften = "daily") -> None:
 
 @group.command()
 def remove() -> None:
-    """Remove the schedule, and everything that it left."""
+    """Remove the schedule, and everything that it left behind."""
     planned = schedule.plan_removal()
     was_absent = planned.is_absent
     schedule.remove(planned)

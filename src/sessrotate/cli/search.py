@@ -42,8 +42,8 @@ def command(
         list[str],
         typer.Argument(
             metavar="WORD...",
-            help="What to look for: words that one record has, in any order. Each is a regular "
-            "expression of Python's `re`; one with spaces, in quotes, is a phrase.",
+            help="What to look for: words in one record, in any order. Each is a Python regular "
+            "expression (`re`); one with spaces, in quotes, is a phrase.",
         ),
     ],
     *,
@@ -57,7 +57,10 @@ def command(
         typer.Option(
             metavar="WHO",
             autocompletion=lambda: list(phrases.VOICES),
-            help="Only what they said: you; agent (the models); tools (what they were given, too).",
+            help=(
+                "Only what one of them said: you; agent (the models); tools (also what they were "
+                "given)."
+            ),
         ),
     ] = None,
     since: Annotated[
@@ -72,12 +75,10 @@ def command(
         str | None,
         typer.Option(metavar="TIME", help="Only what was written until then; a day is included."),
     ] = None,
-    ignore_case: Annotated[
-        bool, typer.Option("--ignore-case", "-i", help="Ignore the difference of case.")
-    ] = False,
+    ignore_case: Annotated[bool, typer.Option("--ignore-case", "-i", help="Ignore case.")] = False,
     fixed: Annotated[
         bool,
-        typer.Option("--fixed-string", "-F", help="A WORD is no expression, but the text itself."),
+        typer.Option("--fixed-string", "-F", help="Treat each WORD as plain text."),
     ] = False,
     context: Annotated[
         int,
@@ -86,7 +87,7 @@ def command(
             "-C",
             min=0,
             metavar="N",
-            help="Also show N lines before and behind each that matches.",
+            help="Also show N lines before and after each match.",
         ),
     ] = 0,
     most: Annotated[
@@ -100,7 +101,7 @@ def command(
         ),
     ] = None,
     names: Annotated[
-        bool, typer.Option("--names", "-l", help="Print the names of the sessions only.")
+        bool, typer.Option("--names", "-l", help="Print only the names of the sessions.")
     ] = False,
     count: Annotated[
         bool, typer.Option("--count", "-c", help="Print how many hits each session has.")
@@ -110,16 +111,19 @@ def command(
     ] = False,
     as_json: Annotated[
         bool,
-        flag("--json", "Print one JSON object a line for each hit; with -l or -c, each session."),
+        flag(
+            "--json",
+            "Print one JSON object a line for each hit, or with -l or -c for each session.",
+        ),
     ] = False,
 ) -> None:
     """Search all sessions of all clients, the newest first.
 
-    What people see is searched: what was said, and the texts that tools were given and gave, in
-    live files, archives, and the transcripts of agents, compressed or not. Long results of tools
-    that a client keeps in files of their own are not searched. ^ and $ match at each line, and
-    accents match however they are written. With each hit stands the command that shows it. The exit
-    code is 0 if something is found, and 1 if not.
+    Searches what people see: what was said, and what tools were given and returned, in live files,
+    archives, and agents' transcripts, compressed or not. Does not search long tool results that a
+    client keeps in separate files. ^ and $ match at each line, and accents match however they are
+    written. Below each hit is the command that shows it. The exit code is 0 if something is found,
+    and 1 if not.
     """
     if names and count:
         raise WrongUsageError("-l prints names and -c counts: choose one of them.")

@@ -28,12 +28,12 @@ def command(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Have sessrotate do its work by itself.
+    """Have sessrotate do its work automatically.
 
     It asks a few questions and explains each in a line: rotate sessions when they are compacted and
-    when they end; tidy once a night; save old sessions before Claude Code deletes them, and at
-    which age sooner than that; compress those of Codex, if it has any. Nothing else on this machine
-    is changed, and `setup --remove` undoes it.
+    when they end; tidy once a night; save old sessions before Claude Code deletes them, or at an
+    earlier age; compress those of Codex, if it has any. It changes nothing else on this machine,
+    and `setup --remove` undoes it.
     """
     chosen = frozenset[str]() if remove else _chosen(yes=yes or dry_run)
     asks = "saving" in chosen and not (yes or dry_run)
@@ -76,7 +76,7 @@ def _tell_what_stays(planned: Automation, line: str) -> None:
     if change is not None and change.is_nothing and (others := installed.others()):
         streams.message(
             f"{printable(str(change.path), 1000)} stays as it is: another folder of Claude Code "
-            f"has a schedule that runs by it ({printable(others[0], 1000)})."
+            f"has a schedule that uses it ({printable(others[0], 1000)})."
         )
 
 

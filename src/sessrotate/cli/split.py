@@ -56,7 +56,7 @@ def command(
         ),
     ] = None,
     compress: Annotated[
-        bool, flag("--compress", "Compress the segments (.jsonl.zst). With --in-place they are.")
+        bool, flag("--compress", "Compress the segments (.jsonl.zst). --in-place always does.")
     ] = False,
     live: rotate.Live = False,
     wait: Wait = 10.0,
@@ -67,11 +67,11 @@ def command(
 ) -> None:
     """Cut a session at its compactions into numbered segments.
 
-    The session itself is only read; of one that has an archive, all of its history is cut. The
-    folder must be absent or empty. `stitch` gives you back the session's exact bytes.
+    The session itself is only read; if it has an archive, all of its history is cut. The folder
+    must be absent or empty. `stitch` gives you back the session's exact bytes.
 
-    With --in-place, it is `rotate`: the session's own file becomes small. --all, --min-size,
-    --live, --unsafe-adopt and --yes are for that.
+    With --in-place, this is `rotate`: the session's own file becomes small. --all, --min-size,
+    --live, --unsafe-adopt and --yes need it.
     """
     if in_place and (out is not None or layout is not None):
         raise WrongUsageError("--in-place cannot be combined with --out or --layout.")
@@ -178,7 +178,7 @@ def _opened(path: Path, folder: Path) -> Iterator[Source]:
 def _pruned(gap: str) -> None:
     """Refuse to cut what is left as if it were the whole."""
     raise RefusedError(
-        f"{gap.rstrip('.')}, and a cut would number what is left as if it were all: "
+        f"{gap.rstrip('.')}, and a cut would number what is left as if nothing were missing: "
         "`sessrotate stitch --allow-gaps -o FILE` writes what is left, and FILE can be split."
     )
 

@@ -83,7 +83,7 @@ def gaps(*, with_turns: bool) -> Callable[[str], None]:
         nonlocal is_told
         warn(gap)
         if not is_told:
-            warn("The turns are counted without what is missing.")
+            warn("Turn numbers leave out what is missing.")
             is_told = True
 
     return tell
@@ -289,7 +289,7 @@ def given(question: str, parse: Callable[[str], object]) -> str:
         word = _typed().strip()
         if not word or parse(word):
             return word
-        message(f"Not {printable(word)}: give one such as {units.AGES}.")
+        message(f"Cannot use {printable(word)}: type an age such as {units.AGES}.")
 
 
 _ANSWERS: Final = {"y": True, "yes": True, "n": False, "no": False}

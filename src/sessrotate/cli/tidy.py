@@ -42,13 +42,12 @@ def command(
 ) -> None:
     """Get disk space back, and lose nothing.
 
-    Rotate every session that gains 1 MiB or more, compress those of Codex that were not used for 7
-    days, and apply the rules of your settings, if you have any. Without rules, nothing is ever
-    deleted. You see the plan first, and are asked. `sessrotate run` does what the settings say
-    without a question.
+    Rotate every session if that frees 1 MiB or more, compress those of Codex unused for 7 days, and
+    apply the rules of your settings, if you have any. Without rules, nothing is ever deleted. You
+    see the plan first and confirm it. `sessrotate run` does what the settings say without asking.
 
-    With SESSION, only those, however little they gain. Sessions that a client is running are left
-    alone: close them, or use `rotate --live`.
+    With SESSION, tidy only those, however little that frees. Sessions that a client is running are
+    left alone: close them, or use `rotate --live`.
     """
     loaded = config_file.read(config)
     named = _named(sessions or ())

@@ -104,8 +104,8 @@ def _check(
             if kept is None:
                 return problems, _summary(holder)
             return problems, (
-                "all of it is in this one file; the archive from before, which goes when its "
-                f"grace time is over: {_summary(kept)}"
+                "all of it is in this one file; the archive from before, freed when its grace time "
+                f"is over: {_summary(kept)}"
             )
     except DamagedError as error:
         return [Problem("manifest", str(error))], ""

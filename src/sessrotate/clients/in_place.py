@@ -391,7 +391,7 @@ class Cleanup(Struct, frozen=True):
         """
         where = "its default" if self.origin is None else printable(str(self.origin), 1000)
         if math.isinf(self.period):
-            return f"Claude Code deletes no session now: {self.paused} ({where})."
+            return f"Claude Code deletes no sessions now: {self.paused} ({where})."
         after = self.saved_after(margin)
         said = f"Claude Code deletes sessions unused for {days(self.period)} ({where})."
         if self.leaves_time(margin, every):

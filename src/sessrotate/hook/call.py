@@ -80,7 +80,9 @@ def call(arguments: Sequence[str]) -> str | None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C is for the client
         least = _least(arguments)
         if least is None:
-            return f"The hook does not know {' '.join(arguments)!r}: see `sessrotate hook --help`."
+            return (
+                f"The hook does not accept {' '.join(arguments)!r}: see `sessrotate hook --help`."
+            )
         if os.isatty(0):
             return "Claude Code calls this command: set that up with `sessrotate hook install`."
         job = wanted(read(0), least)

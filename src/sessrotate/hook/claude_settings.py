@@ -199,7 +199,7 @@ def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) < len(members):
         keys = [key for key, _ in members]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"{twice} is there twice")
+        raise ValueError(f"{twice} appears twice")
     return made
 
 

@@ -154,7 +154,7 @@ def _by_hand(change: Change) -> str:
     verb, shown = "Add", added
     if not added:
         verb, shown = "Remove", [printable(line[1:], 1000) for line in lines if line[0] == "-"]
-    return "\n".join([f"{verb} these lines where that file is made:", *shown])
+    return "\n".join([f"{verb} these lines where that file is generated:", *shown])
 
 
 @contextmanager

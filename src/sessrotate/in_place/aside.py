@@ -112,11 +112,11 @@ def said(kept: Path, live: Path) -> str:
     """Return what a person is told about a file that was kept."""
     if not os.path.lexists(live):
         return (
-            f"{printable(str(live))} is gone, and {printable(str(kept))} is what it was: move it "
-            "back, or remove it if you deleted the session."
+            f"{printable(str(live))} is gone, and {printable(str(kept))} holds its content: move "
+            "it back, or remove it if you deleted the session."
         )
     return (
-        f"{printable(str(kept))} has what was written besides: compare it with the session, then "
+        f"{printable(str(kept))} holds what else was written: compare it with the session, then "
         "remove it."
     )
 

@@ -30,8 +30,8 @@ from sessrotate.system.source import Source, is_zeros
 _MIB: Final = 1 << 20
 
 ZEROS: Final = (
-    "It has nothing but zeros, as a crash or a full disk leaves a file: put it back from a backup, "
-    "or remove it."
+    "It holds only zeros, as a crash or a full disk leaves a file: put it back from a backup, or "
+    "remove it."
 )
 
 
@@ -211,7 +211,7 @@ def _left(where: Place, done: operations.Rotated, size: int) -> Outcome | None:
         return Outcome(where, "nothing to do", size=size, detail=gone)
     usual: Usual
     if done.plan.live is None:
-        why, usual = f"it was not compacted {done.plan.since}", "not compacted"
+        why, usual = f"it has not been compacted {done.plan.since}", "not compacted"
     elif done.gains_too_little:
         why, usual = "rotating it would free too little to be worth it", "too little"
     else:

@@ -31,7 +31,7 @@ def obstacles(place: Place, source: Source, given: int) -> Iterator[str]:
     status = os.fstat(source.fd)
     given += len(place.client.trims.names_of(place.live, place.session, status))
     if place.client.files.named(place.live.name) == "copy" and not holds_something(place.archive):
-        yield f"{name} is called like a copy, and no client lists it: give it a name of its own."
+        yield f"{name} is named like a copy, so no client lists it: give it a name of its own."
     if place.live.is_symlink():
         yield f"{name} is a symbolic link: put the file itself in its place."
     if status.st_nlink - given > 1:
@@ -39,7 +39,7 @@ def obstacles(place: Place, source: Source, given: int) -> Iterator[str]:
     if not platforms.is_ours(status.st_uid):
         yield f"{name} belongs to another user: run this as that user."
     if fs.is_fixed(source.fd):
-        yield f"{name} must not be changed (lsattr says i or a): take that away with chattr."
+        yield f"{name} is protected from changes (lsattr shows i or a): remove that with chattr."
     if _is_too_long(place):
         yield too_long(place)
     folder = next(above for above in (place.archive, *place.archive.parents) if above.is_dir())
@@ -94,17 +94,17 @@ def without_links(place: Place) -> str:
     """Return why a file system that has no hard links keeps a session from being rotated."""
     return (
         f"{printable(str(place.live))} is on a file system without hard links (such as exFAT). A "
-        "rotation needs one, or a line that is written meanwhile could be lost: move the client's "
-        f"folder to another file system. `sessrotate archive {printable(place.session)}` puts the "
-        "session away whole."
+        "rotation needs one, or a line written meanwhile could be lost: move the client's folder "
+        f"to another file system. `sessrotate archive {printable(place.session)}` puts the session "
+        "away whole."
     )
 
 
 def elsewhere(place: Place) -> str:
     """Return the reason that a session and its archive are on two file systems, or two mounts."""
     return (
-        f"{printable(str(place.archive))} would be on another file system than the session, or "
-        "in another mount of it, and a file cannot be moved there at once: make it a folder on "
+        f"{printable(str(place.archive))} would be on a different file system from the session, or "
+        "in another mount of it, and a file cannot be moved there in one step: make it a folder on "
         "the same one. Where folders are mounted one by one (a container's volumes), mount the "
         "client's whole folder."
     )

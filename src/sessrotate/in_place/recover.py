@@ -72,9 +72,9 @@ def plan(found: State) -> Recovery:
     if rebuild_manifest.is_lost(found):
         return Recovery(
             "rebuild",
-            f"The {names.MANIFEST} of the archive is gone, damaged or too old: "
-            "the next run makes it again.",
-            f"Made the {names.MANIFEST} of the archive again, from its segments.",
+            f"The {names.MANIFEST} of the archive is gone, damaged or too old: the next run "
+            "rebuilds it.",
+            f"Rebuilt the {names.MANIFEST} of the archive from its segments.",
         )
     if not any(map(names.is_leftover, found.listing)):
         return Recovery("nothing")
@@ -115,9 +115,8 @@ def _refused(found: State, what: str) -> Recovery:
     archive = printable(str(found.place.archive))
     trimmed = f", and in {printable(str(kept[0].parent))} what its client trimmed" if kept else ""
     raise DamagedError(
-        f"A {what} was interrupted, and {printable(str(found.place.live))} is neither the file "
-        f"from before nor the new one: nothing is touched. In {archive} is what was there "
-        f"before{trimmed}."
+        f"A {what} was interrupted, and {printable(str(found.place.live))} matches neither the old "
+        f"nor the new file, so nothing was changed. The old content is in {archive}{trimmed}."
     )
 
 

@@ -24,8 +24,8 @@ from sessrotate.errors import (
 from sessrotate.units import amount
 
 _FREES: Final = (
-    "A smaller session needs less; if there is something in the trash, "
-    "`sessrotate prune --all --empty-trash --grace 0` empties it."
+    "A smaller session needs less; `sessrotate prune --all --empty-trash --grace 0` empties the "
+    "trash."
 )
 
 

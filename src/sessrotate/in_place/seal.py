@@ -89,7 +89,7 @@ def _check_restored(found: State) -> None:
     if wanted and not _is_held(found, wanted):
         name, folder = printable(str(found.place.live)), aside.put_aside(found.place)
         raise DamagedError(
-            f"{name} is not the history that was put there: its archive is kept in "
+            f"{name} does not match the history that was put there: its archive is kept in "
             f"{printable(str(folder))}."
         )
 
@@ -196,8 +196,8 @@ def _next(
 def _torn(path: Path) -> str:
     name, quoted = printable(str(path)), printable(shlex.quote(str(path)), 4096)
     return (
-        f"{name} ends with half a line, and lines that came late wait until that is whole. If no "
-        f"client runs the session: `echo >> {quoted}`, then again."
+        f"{name} ends with half a line, and late lines wait until that is complete. If no client "
+        f"runs the session: `echo >> {quoted}`, then try again."
     )
 
 
@@ -230,8 +230,8 @@ def _checked(found: State) -> Source:
         raise DamagedError(found.problem)
     if found.live is None or found.is_gone:
         raise DamagedError(
-            f"{printable(str(found.place.live))} is gone, and what it had last is only in {name}: "
-            "put a copy of that in its place."
+            f"{printable(str(found.place.live))} is gone, and its latest content is only in "
+            f"{name}: put a copy of that in its place."
         )
     return found.live
 

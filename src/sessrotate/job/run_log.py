@@ -211,7 +211,9 @@ def _lines(path: Path) -> list[bytes]:
         except (FileNotFoundError, NotADirectoryError):
             return []
     if len(data) > _MOST_READ:
-        raise DamagedError(f"{printable(str(path))} is too large to be ours: move it away.")
+        raise DamagedError(
+            f"{printable(str(path))} is too large to be a log of runs: move it away."
+        )
     return data.splitlines(keepends=True)
 
 

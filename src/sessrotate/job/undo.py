@@ -28,7 +28,7 @@ from sessrotate.retention import rollouts
 from sessrotate.retention.restore import Wanted
 
 STAYS: Final = {
-    "heal": "the rows that came back stay, nothing is lost by that",
+    "heal": "the rows that came back stay; nothing is lost",
     "trash": "what was freed from the trash cannot come back",
 }
 """What cannot, or need not, be undone, and what is said of it."""

@@ -100,7 +100,9 @@ def _set(folder: Folder, root: str, heads: Mapping[int, _ForeignHeader]) -> Segm
     problems = [*_wrong(parts, heads)]
     if not problems:
         named = describe(parts[min(heads)])
-        problems = [Problem("unproven", f"{named} has no digest: nothing proves the set whole.")]
+        problems = [
+            Problem("unproven", f"{named} has no digest: nothing proves that the set is whole.")
+        ]
     return SegmentSet(folder.path, root, tuple(parts), None, None, tuple(problems))
 
 

@@ -79,7 +79,7 @@ def turns(text: str) -> Turns:
     end = int(last) if last else (None if to else begin)
     if not (first or last) or not begin or (end is not None and end < begin):
         raise WrongUsageError(
-            f"{printable(text)} names no turns: 3:7 are those from number 3 to number 7, 3: is all "
+            f"{printable(text)} does not name turns: 3:7 means those from number 3 to 7, 3: all "
             "from number 3 on, and :7 the first seven."
         )
     return Turns(begin, end)
@@ -208,9 +208,9 @@ class _Limits:
         for limit, is_met in ((self._since, self._is_begun), (self._until, self.is_over)):
             if isinstance(limit, str) and not is_met:
                 raise WrongUsageError(
-                    f"No record {limit} was met in what was looked at (`read --history` looks at "
-                    "all of a session, `export --all-branches` at branches that were rewound, "
-                    "too), or only outside of the rest of the part."
+                    f"Record {limit} is not in what was searched (`read --history` searches all of "
+                    "a session, `export --all-branches` rewound branches too), or only outside the "
+                    "other limits."
                 )
 
 

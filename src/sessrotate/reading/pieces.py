@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 
 _ALLOWABLE: Final = {
     "pruned": "Pass --allow-gaps to leave out what was pruned.",
-    "unproven": "Pass --allow-gaps to stitch it all the same.",
+    "unproven": "Pass --allow-gaps to stitch it anyway.",
     "cut": "Pass --allow-gaps to stitch what there is.",
 }
 """Kinds of problems that a caller may accept, and how."""
 
-_OTHER: Final = "The digest of the whole session is not the one in manifest.json."
+_OTHER: Final = "The digest of the whole session does not match the one in manifest.json."
 
 
 class Holder(Struct, frozen=True):

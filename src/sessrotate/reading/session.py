@@ -140,7 +140,7 @@ class Session:
                 raise
             # Only its end tells that a segment is damaged: what came before it was handed on.
             is_read = isinstance(error, DamagedError) and segment.problem is None
-            told = f"{error} What is read of it may be wrong." if is_read else str(error)
+            told = f"{error} What is read from it may be wrong." if is_read else str(error)
             if told not in self._reported:
                 self._reported.add(told)
                 self._on_gap(told)

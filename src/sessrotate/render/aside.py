@@ -24,21 +24,21 @@ def plan(planned: Plan) -> Iterator[str]:
     """Yield what is going to happen."""
     where = planned.place
     yield (
-        f"The archive of {printable(where.session)} ({common.size(planned.size)}) is to be put "
+        f"The archive of {printable(where.session)} ({common.size(planned.size)}) would be put "
         f"aside, whole: {_shown(where.archive)}"
     )
     if planned.is_gone:
         yield (
-            "There is no live file: what the archive has is all that is left of it, "
-            f"perhaps as {names.PACK} or in {names.ARCHIVED}/."
+            "There is no live file: the archive holds all that is left of the session, perhaps as "
+            f"{names.PACK} or in {names.ARCHIVED}/."
         )
         return
     yield f"The live file stays as it is: {_shown(where.live)}"
     if planned.waits:
         yield (
-            f"With it goes {_shown(where.waiting)}: what comes to a replaced live file there, or "
-            "has come since the last run, is not brought to the live file any more. `sessrotate "
-            "run` does that, if it can."
+            f"{_shown(where.waiting)} goes with it: lines written to a replaced live file there "
+            "since the last run, or later, no longer reach the live file. `sessrotate run` brings "
+            "them over first, if it can."
         )
 
 

@@ -215,7 +215,7 @@ def _whole(part: ToolUse, style: Style) -> Iterator[str]:
 def _where(record: Record, view: View | None, style: Style) -> str:
     file = "live file" if record.is_carried else f"segment {record.segment}"
     words = [f"{file}, offset {record.offset}"]
-    words.append("no record" if view is None else phrases.speaker(view))
+    words.append("not a record" if view is None else phrases.speaker(view))
     if view is not None and view.time:
         words.append(common.time(view.time))
     return style.paint("rule", safe_text.clipped(" · ".join(words), 2 * WIDEST))

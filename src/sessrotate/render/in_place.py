@@ -101,8 +101,8 @@ def would(planned: Rotated, seconds: float, room: int | None) -> Iterator[str]:
     """Yield the sentences of a dry run; `seconds` is how long the reading took."""
     plan, together = planned.plan, planned.together
     if together:
-        kept = f"Claude Code trimmed this session, and kept {size(together)} of it: that"
-        yield f"{kept} is put together first, and moved to the archive."
+        kept = f"Claude Code trimmed this session, and kept {size(together)} of it: rotating"
+        yield f"{kept} puts that back together first, and moves it to the archive."
         yield from _on_disk(planned)
         return
     yield from _changed(planned, dry_run=True)
@@ -116,7 +116,7 @@ def would(planned: Rotated, seconds: float, room: int | None) -> Iterator[str]:
 def done(rotated: Rotated) -> Iterator[str]:
     """Yield the sentences that follow a rotation."""
     if rotated.together:
-        yield f"Put {size(rotated.together)} together that Claude Code had trimmed, and kept."
+        yield f"Put {size(rotated.together)} back together that Claude Code had trimmed and kept."
     yield from _changed(rotated, dry_run=False)
     if rotated.pending is not None:
         yield f"Not finished yet: {rotated.pending}"
@@ -149,9 +149,8 @@ def _changed(rotated: Rotated, *, dry_run: bool) -> Iterator[str]:
             yield f"Moved {many} of {name} {goes}; the live file {change}."
         if plan.puts_aside:
             yield (
-                f"{put} the archive that is there aside, whole: it is not what the live file "
-                "begins with, or cannot be read. It goes to sessrotate/aside, beside the folder of "
-                "projects."
+                f"{put} the existing archive aside, whole: the live file does not continue it, or "
+                "it cannot be read. It goes to sessrotate/aside, beside the folder of projects."
             )
         yield from _on_disk(rotated)
         yield from _carried(plan)
@@ -180,23 +179,23 @@ def _on_disk(rotated: Rotated) -> Iterator[str]:
 
 
 _REWOUND: Final = (
-    "Somebody went back, in a client that ran, to a message that was archived: a resume needs what "
-    "came before it."
+    "Someone rewound, in a running client, to an archived message: a resume needs what came before "
+    "it."
 )
 
 
 _MISLED: Final = (
-    "Somebody went back, in a client that ran, to where a resume would go on from it: of a session "
-    "as large as this one was, clients do not load it any more."
+    "Someone rewound to the first prompt in a running client. Clients no longer load that prompt "
+    "from a session as large as this one was."
 )
 
 
 def _carried(plan: RotationPlan) -> Iterator[str]:
     if plan.live is None or not plan.live.carried:
         return
-    lines = count(len(plan.live.carried), "line")
+    lines = count(len(plan.live.carried), "archived line")
     stay = "stays" if len(plan.live.carried) == 1 else "stay"
-    yield f"Of what is archived, {lines} ({size(plan.carried_bytes)}) {stay} in the live file too:"
+    yield f"{lines} ({size(plan.carried_bytes)}) {stay} in the live file as well:"
     reasons = Counter(entry.reason for entry in plan.live.carried)
     for reason, number in reasons.most_common():
         yield f"  {number:,}: {reason}"
@@ -208,7 +207,7 @@ def _duration(seconds: float) -> str:
 
 def nothing(plan: RotationPlan) -> str:
     """Return the sentence for a session that has no history to move."""
-    sentence = f"Nothing to cut: {printable(plan.session)} was not compacted {plan.since}."
+    sentence = f"Nothing to cut: {printable(plan.session)} has not been compacted {plan.since}."
     if plan.lacks is None:
         return sentence
     return (

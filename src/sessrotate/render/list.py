@@ -268,7 +268,7 @@ def total(shown: Sequence[SessionInfo], hidden: Sequence[SessionInfo], look: Loo
         f"{size(taken)} on disk" if any(map(_is_more, shown)) else "",
         f"{size(waiting)} of it freed after a quiet day" if waiting else "",
         f"{size(gain)} to gain" if gain else "",
-        f"{missing:,} whose archive is missing" if missing else "",
+        f"{missing:,} with a missing archive" if missing else "",
         f"{size(beside)} beside" if beside else "",
         f"{running:,} running" if running else "",
         f"{restored:,} restored (rotated by name only)" if restored else "",

@@ -112,11 +112,11 @@ def branch(edge: BranchEdge) -> str:
     """Return the words about a branch that was rewound, where it begins, ends or is left out."""
     if edge.left_out:
         return (
-            f"Left out here: {common.count(edge.left_out, 'record')} of a branch that was rewound. "
-            "Export with --all-branches to see all."
+            f"Left out here: {common.count(edge.left_out, 'record')} of a rewound branch. Export "
+            "with --all-branches to see them."
         )
     if edge.is_end:
-        return "The rewound branch ends here: what follows goes on from before it."
+        return "The rewound branch ends here: what follows continues from before it."
     return "A rewound branch begins here: the user went back to before it."
 
 
@@ -125,7 +125,7 @@ def unread(part: UnreadableLine) -> str:
     record = part.record
     where = f"segment {record.segment}, offset {record.offset}"
     if record.is_whole:
-        return f"{where}: {common.size(record.size)} that are no record"
+        return f"{where}: {common.size(record.size)} that are not a record"
     return f"{where}: a line of {common.size(record.size)}, too long to be shown"
 
 

@@ -67,9 +67,9 @@ def plan(going: Going, seen: Seen, *, is_verbose: bool = False) -> Iterator[str]
             yield "Nothing to remove."
     if going.is_due is False:
         yield (
-            "The trash has nothing that can be freed. What is too new stays, and so does the "
-            "archive of a restored session whose live file lacks any of it, or that a copy goes on "
-            "from."
+            "The trash has nothing that can be freed. Anything too new stays, and so does the "
+            "archive of a restored session if its live file lacks any of it, or if a copy "
+            "continues from it."
         )
 
 
@@ -82,7 +82,7 @@ def _sessions(planned: PrunePlan, seen: Seen) -> Iterator[str]:
     rows = [(where, _cells(segments)) for where, segments in shown]
     yield from outcomes.of_places(rows, _FIGURES, _TEXTS, seen)
     if others := len(found) - len(shown):
-        yield f"{count(others, 'session')} more lose nothing."
+        yield f"Nothing would go from {count(others, 'more session')}."
 
 
 def _cells(segments: Sequence[Decision]) -> tuple[str, ...]:
@@ -157,8 +157,8 @@ def _done(trashed: int, freed: int) -> str:
     parts = []
     if trashed:
         parts.append(
-            f"Moved {size(trashed)} to the trash: `restore` brings it back, and nothing of it is "
-            "freed until the trash is emptied."
+            f"Moved {size(trashed)} to the trash: `restore` brings it back, and the disk gains "
+            "nothing until the trash is emptied."
         )
     if freed > 0:
         parts.append(f"Freed {size(freed)} for good.")

@@ -37,7 +37,7 @@ _ROWS: Final = 15
 _SEGMENTS: Final = 25
 _TITLE: Final = 48
 
-_LEFT: Final = "What is left to finish or to compress"
+_LEFT: Final = "Finishing or compressing what is left"
 """What tidying does besides rotating."""
 
 _REMARKS: Final = {"absent": "gone", "sealed": "archived", "live": ""}
@@ -163,7 +163,10 @@ def _segments(segments: Sequence[SegmentRow], canvas: Canvas) -> Iterator[str]:
 def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:
     if report.live_bytes is None and report.kept is not None:
         name = safe_text.line(report.id)
-        yield f"No file of it is where its client looks: `sessrotate restore {name}` puts it back."
+        yield (
+            f"None of its files is where its client looks: `sessrotate restore {name}` puts it "
+            "back."
+        )
         yield from _to_tidy(report, canvas)
         return
     tail = f"The live tail is {size(report.live_tail)}"

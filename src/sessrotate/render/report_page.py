@@ -38,10 +38,10 @@ def pieces(
     yield head(title, asset("render", "report.css"), script).encode()
     yield f"""<body>
 <button id="theme" type="button" aria-label="Light or dark" title="Light or dark (t)">◐</button>
-<main><noscript><h1>{title}</h1><p>{told} The charts and tables of this page need JavaScript, its
-own only; <code>sessrotate report</code> shows the same in a terminal.</p></noscript></main>
-<footer>Made by sessrotate, {made[:16].replace("T", " ")} UTC. Nothing of this page is asked from
-or sent to a network.</footer>
+<main><noscript><h1>{title}</h1><p>{told} The charts and tables of this page need JavaScript, only
+its own; <code>sessrotate report</code> shows the same in a terminal.</p></noscript></main>
+<footer>Made by sessrotate, {made[:16].replace("T", " ")} UTC. This page loads nothing from a
+network and sends nothing to one.</footer>
 <script type="application/json" id="data">""".encode()
     yield f'{{"made":"{made}",'.encode()
     if isinstance(report, MachineReport):

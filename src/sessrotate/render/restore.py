@@ -57,7 +57,7 @@ def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterat
             "would delete it within a day."
         )
     if plan.missing:
-        yield f"{name} cannot be whole: {plan.missing}."
+        yield f"{name} cannot be made whole: {plan.missing}."
 
 
 def _whole(name: str, plan: RestorePlan, *, dry_run: bool) -> str:
@@ -79,7 +79,7 @@ def _whole(name: str, plan: RestorePlan, *, dry_run: bool) -> str:
         last = plan.manifest.segments[-1].segment.last_timestamp
         after = "the last rotation" if last is None else printable(common.time(last))
         line += (
-            f" The live file was gone, and what came after {after} with it: only a backup has that."
+            f" The live file was gone, and with it what came after {after}: only a backup has that."
         )
     return line
 
@@ -120,7 +120,11 @@ def heading(run: Run) -> str:
 
 def no_run(*, is_any: bool) -> str:
     """Say that no run is left to be undone; `is_any` is whether one is on record."""
-    why = "every run on record was undone" if is_any else "no run over many sessions is on record"
+    why = (
+        "every run on record has been undone"
+        if is_any
+        else "there is no record of a run over many sessions"
+    )
     return f"Nothing to restore: {why}."
 
 
@@ -191,7 +195,7 @@ def _under_rules(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> It
     again = f"`sessrotate rotate {' '.join(back)}`"
     many = "them" if back[1:] else "it"
     yield (
-        f"Nothing rotates {many} or puts {many} away by itself from then on: {again} brings "
+        f"From then on, nothing rotates {many} or puts {many} away automatically: {again} brings "
         f"{f'all {len(back):,}' if back[1:] else 'it'} back under the rules."
     )
 

@@ -65,7 +65,7 @@ def summary(report: Report) -> str:
     if report.dry_run:
         text = f"Would {text or 'change nothing'}"
         if report.planned is not None:
-            text += " (not counting segments that it would archive first and could prune then)"
+            text += " (not counting segments it would archive first and could then prune)"
     unusual: tuple[Result, ...] = ("in use", "failed")
     rest = [
         f"{number:,} {became}"

@@ -66,7 +66,7 @@ class Results:
 
     def _lines(self, info: SessionInfo, hit: Hit) -> Iterator[str]:
         paint = self._canvas.paint
-        who = safe_text.clipped(hit.who or "no record", 60)
+        who = safe_text.clipped(hit.who or "not a record", 60)
         time = safe_text.clipped(common.time(hit.time), 40) if hit.time else ""
         words = " · ".join(word for word in (who, time) if word)
         yield f"  {paint('bold', words)} · {paint('dim', self.command(info, hit))}"

@@ -28,11 +28,11 @@ def summary(planned: Automation) -> Iterator[str]:
         yield "Nothing to change."
     if planned.schedule is not None and not planned.is_scheduled:
         verb = "remove" if planned.removes else "write"
-        told = "" if planned.removes else f", and tell {planned.schedule.system}"
+        told = "" if planned.removes else f", and notify {planned.schedule.system}"
         for path, _ in planned.schedule.files:
             yield f"Would {verb} {printable(str(path), 1000)}{told}."
         if not planned.removes:
-            yield "Where that cannot be told, you get a line for cron instead, and no file."
+            yield "If that cannot be reached, you get a line for cron instead, and no file."
     if planned.schedule is not None and not planned.schedule.files:
         yield "No supported scheduler was found: you would get a line for cron."
 
@@ -51,7 +51,7 @@ def done(
         if planned.removes or not planned.is_wanted:
             yield "Nothing to change."
         else:
-            yield "All that you want is set up already."
+            yield "Everything you chose is set up already."
         return
     for name, change, what in (
         ("hook", planned.hook, "rotation when sessions are compacted and when they end"),
@@ -77,11 +77,11 @@ def afterwards(planned: Automation, running: int, failed: Collection[str]) -> It
     if planned.hook is not None and not planned.hook.is_nothing and running:
         verb = "runs" if running == 1 else "run"
         yield (
-            f"{count(running, 'client')} {verb} now. Those older than 2.1.200 see the hook when "
-            "they are started again."
+            f"{count(running, 'client')} {verb} now. Those older than 2.1.200 see the hook only "
+            "after a restart."
         )
     if planned.saving and "settings" not in failed:
         yield planned.saving
-    yield "For the agent itself, this line in CLAUDE.md says where its history is:"
+    yield "To tell the agent where its history is, put this line in CLAUDE.md:"
     yield f"  {FOR_AGENTS}"
     yield "`sessrotate` shows how things stand; `sessrotate setup --remove` undoes this."

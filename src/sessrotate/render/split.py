@@ -83,7 +83,7 @@ def remarks(plan: SplitPlan) -> list[str]:
         remarks.append("The session was never compacted, so it is one segment.")
     if plan.opaque_lines:
         remarks.append(
-            f"{count(plan.opaque_lines, 'line')} with the mark of a compaction but no valid "
+            f"{count(plan.opaque_lines, 'line')} with the mark of a compaction but without valid "
             "JSON: kept as part of a segment."
         )
     return remarks

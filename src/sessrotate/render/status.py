@@ -44,7 +44,7 @@ def lines(status: Status) -> Iterator[str]:
     wrong = [*_wrong(status, missing)]
     yield from wrong[:_MOST]
     if len(wrong) > _MOST:
-        yield f"           and {len(wrong) - _MOST:,} more: `sessrotate doctor` has all"
+        yield f"           and {len(wrong) - _MOST:,} more: `sessrotate doctor` shows all"
     yield ""
     yield _NEXT
 
@@ -92,7 +92,7 @@ def _wrong(status: Status, missing: Sequence[str]) -> Iterator[str]:
     gone = [session for each in status.clients for session in each.gone]
     if gone:
         them = "it" if len(gone) == 1 else "each"
-        what = f"of {_named(gone)} only the archive is left: `sessrotate restore SESSION` brings"
+        what = f"only the archive of {_named(gone)} is left: `sessrotate restore SESSION` brings"
         yield f"Gone       {what} {them} back"
     if status.failing:
         yield f"Failing    {_named(status.failing)}: `sessrotate tidy -n` says why"
@@ -152,6 +152,6 @@ def _ended(last: LastRun) -> str:
     if last.code == 0:
         return "done"
     if last.code == INTERRUPTED:
-        return "interrupted: `sessrotate tidy` goes on"
+        return "interrupted: `sessrotate tidy` continues it"
     failed = f", failed for {_named(last.failed)}" if last.failed else ""
     return f"ended with {last.code}{failed}"

@@ -37,7 +37,7 @@ _KEPT: Final = 5
 
 _MEANS: Final = {
     "recover": "finish what was interrupted",
-    "heal": "put rows back that a resume lacks",
+    "heal": "put back rows that a resume lacks",
     "rotate": "move history to compressed archives",
     "archive": "put sessions away, compressed, as your settings say",
     "compress": "compress idle sessions of Codex (.jsonl.zst)",
@@ -140,7 +140,7 @@ def plan(tidied: Tidied, seen: Seen) -> Iterator[str]:
             yield f"Nothing to tidy now: {_used(tidied)}."
         else:
             used = _used(tidied)
-            yield f"Nothing to tidy: {used}, and no rotation of one would be worth it."
+            yield f"Nothing to tidy: {used}, and no rotation would be worth it."
         yield from _left(tidied)
         yield from common.further(tidied.steps)
         return
@@ -195,7 +195,7 @@ def done(tidied: Tidied) -> Iterator[str]:
         is_undone = tidied.report.unlogged is None and any(
             stage.step.name in _UNDONE and stage.count("done") for stage in tidied.report.stages
         )
-        but = ", but for what was recovered" if _recovers(tidied) else ""
+        but = ", except for what was recovered" if _recovers(tidied) else ""
         undo = f" `sessrotate restore --last-run` undoes that{but}." if is_undone else ""
         yield f"{text[0].upper()}{text[1:]}.{undo}"
     yield from _short(tidied)
@@ -247,7 +247,9 @@ def _left(tidied: Tidied) -> Iterator[str]:
     used = [stage.step.name for stage, each in tidied.outcomes if each.result == "in use"]
     if used:
         verb, them = ("is", "it") if len(used) == 1 else ("are", "them")
-        live = " Under a client that only runs, `sessrotate rotate SESSION --live` rotates now."
+        live = (
+            " If a client runs but is not writing, `sessrotate rotate SESSION --live` rotates now."
+        )
         yield (
             f"{count(len(used), 'session')} {verb} in use: end what uses {them} and run this again."
             f"{live if {*used} != {'compress'} else ''}"

@@ -224,7 +224,7 @@ def of_place(
             # A rotation was interrupted: all of it is there, and the next run puts it in segments.
             held = replace(held, content_bytes=header.start)
         else:
-            gone = f"{amount(header.start)} of history that are not here"
+            gone = f"{amount(header.start)} of history is missing here"
             unread(str(where.archive), f"{gone}: `sessrotate doctor` says more")
     seen = _preview(where.session, newest, held, brief=brief)
     if here is None and held.used:

@@ -171,7 +171,7 @@ def of_session(known: Sequence[SessionInfo], path: Path) -> list[SessionInfo]:
         return found
     with holders.opened(path) as holder:
         if holder.file is None:
-            raise WrongUsageError(f"{printable(str(path))} is not one file: `read` has --grep.")
+            raise WrongUsageError(f"{printable(str(path))} is not one file: use `read --grep`.")
         client = holder.client
     outside, _ = discovery.of_file(client, clients.reader(client), (), path)
     return [] if outside is None else [replace(outside.info, id=str(path), name=str(path))]

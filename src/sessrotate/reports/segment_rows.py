@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sessrotate.reading.session import Session
 
 _NEVER: Final = "It has not been compacted yet."
-_NOT_LIVE: Final = "Nothing of it is in a client's folder."
+_NOT_LIVE: Final = "None of its files is in a client's folder."
 _COMPRESSED: Final = "Its client keeps it compressed: `sessrotate restore` makes it plain again."
 _NOT_NOW: Final = "An operation on it was interrupted; the next run of sessrotate finishes that."
 

@@ -228,15 +228,18 @@ def _obstacles(where: Place, source: Source, items: Mapping[str, os.stat_result]
         if stat.S_ISLNK(status.st_mode):
             yield f"{shown} is a symbolic link: put the folder itself in its place."
         elif disk(path) != disk_of(source.fd):
-            yield f"{shown} is on another file system than its session, or in another mount of it."
+            yield (
+                f"{shown} is on a different file system from its session, or in another mount of "
+                "it."
+            )
         elif not platforms.is_ours(status.st_uid):
             yield f"{shown} belongs to another user: run this as that user."
         elif os.path.lexists(moved) and not os.path.samestat(status, moved.lstat()):
             yield f"{shown} and {printable(str(moved))} both exist: merge them into the first."
     if archived_file.note(where) is None and (strangers := listing(folder)):
         yield (
-            f"{printable(str(folder))} has {printable(strangers[0])}, which is not of an archived "
-            "session: move it away."
+            f"{printable(str(folder))} has {printable(strangers[0])}, which does not belong to an "
+            "archived session: move it away."
         )
 
 
@@ -261,7 +264,7 @@ def _move_all(where: Place, wait: float) -> tuple[int, PutAway]:
                 _move(where.live.parent / name, archive_files.folder(where) / name, status)
             # Somebody who came by the old name may still write to the live file.
             if not (is_same and lease.settled(source.fd, answer) and source.identity() == here):
-                raise InUseError("A client writes to the session: close it, then try again.")
+                raise InUseError("A client is writing to the session: close it, then try again.")
             if os.path.lexists(where.live):
                 raise _saved(where)
             return freed, archive_files.write_standing(where, "archived", used)
@@ -290,7 +293,7 @@ def _saved(where: Place, kept: Path | None = None) -> InUseError:
         return InUseError(f"Another program has just saved a file of {name}: try again.")
     return InUseError(
         f"Another program saved {printable(str(where.live))} while it was archived, and that file "
-        f"stays. {printable(str(kept))} has the one from before: compare the two, then remove it."
+        f"stays. {printable(str(kept))} holds the earlier one: compare the two, then remove it."
     )
 
 

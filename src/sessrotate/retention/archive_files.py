@@ -310,9 +310,9 @@ def decompress(place: Place, note: PutAway, progress: Callable[[int], None]) -> 
     lost = [entry for file, entry in compressed.items() if not {entry.file, file} & there]
     if lost:
         raise DamagedError(
-            f"{printable(lost[0].file)} was archived, and is not in "
-            f"{printable(str(folder(place)))} any more: put it back there. If it is lost, put an "
-            "empty file of that name there, and the rest comes back."
+            f"{printable(lost[0].file)} was archived, and is no longer in "
+            f"{printable(str(folder(place)))}: put it back there. If it is lost, put an empty file "
+            "of that name there, and the rest comes back."
         )
     room.check(place.config, Need(sum(entry.size for entry in pending), UNPACKED))
     done = 0

@@ -140,7 +140,7 @@ def maintained() -> Iterator[None]:
 def unwritten(path: Path) -> Iterator[None]:
     """Hold the lock of a rollout's writer: no client of 0.147 or later opens it meanwhile."""
     coordination, writer = clients.cold().writer_locks(path)
-    used = "Codex has the session open, or begins to"
+    used = "Codex has the session open, or is opening it"
     with ExitStack() as stack:
         with ExitStack() as moment:
             _hold(moment, coordination, used)

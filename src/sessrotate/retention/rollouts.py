@@ -254,7 +254,7 @@ def check(source: Source) -> os.stat_result:
     reasons = (
         (status.st_nlink > 1, "has another name (a hard link): remove that first"),
         (not platforms.is_ours(status.st_uid), "belongs to another user: run this as that user"),
-        (is_fixed, "must not be changed (lsattr says i or a): chattr takes that away"),
+        (is_fixed, "is protected from changes (lsattr shows i or a): remove that with chattr"),
         (platforms.fcntl is None, "cannot be locked on this system, as its client does"),
     )
     for is_so, reason in reasons:
@@ -300,8 +300,8 @@ def seconds(where: Place) -> list[Second]:
         may_be_longer = taken != where.live and path == clients.cold().aside(where.live)
         if more is None or (is_longer and not may_be_longer):
             raise RefusedError(
-                f"{printable(str(path))} has more than, or something else than, the file beside it "
-                "that its client takes: compare the two, and move one away."
+                f"{printable(str(path))} holds more than the file beside it that its client uses, "
+                "or something else: compare the two, and move one away."
             )
         found.append(Second(path, status, taken if is_longer else path))
     return found

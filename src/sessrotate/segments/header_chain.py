@@ -295,7 +295,9 @@ def _contradictions(claim: _Claim, parts: list[SegmentFile]) -> Iterator[Problem
     for index, file in sorted(claim.files.items()):
         if index >= claim.count:
             name = printable(file)
-            yield Problem("header", f"Segment {index} ({name}) is one more than there were.", index)
+            yield Problem(
+                "header", f"Segment {index} ({name}) is one more than the session had.", index
+            )
     # Of whom the session is, its beginning tells; a later segment's first line may be torn.
     client = client_of(claim.folder, parts)
     for part in parts[1:]:
@@ -305,7 +307,7 @@ def _contradictions(claim: _Claim, parts: list[SegmentFile]) -> Iterator[Problem
         if damage is not None:
             yield Problem("changed", f"{describe(part)} is damaged: {damage}.", part.index)
         elif head is None:
-            yield Problem("header", f"{describe(part)} has no header of sessrotate.", part.index)
+            yield Problem("header", f"{describe(part)} has no sessrotate header.", part.index)
         else:
             for reason in _wrong(claim, client, head, part):
                 yield Problem("header", f"{describe(part)}: {reason}.", part.index)
@@ -329,7 +331,7 @@ def _wrong(claim: _Claim, client: Client, head: Header, part: SegmentFile) -> It
     if following is not None and following.parent_digest != head.digest:
         yield "its digest is not the one that the next segment's header gives"
     if head.start > (following.start if following is not None else claim.source_bytes):
-        yield "its header says that it begins behind its end"
+        yield "its header says that it begins after its end"
     if not _is_time_of_first_line(client, claim.folder, part, head.timestamp):
         yield "its header gives another time than its first line"
 

@@ -41,7 +41,7 @@ def _load(folder: Folder, file: str | None) -> SegmentSet:
     if folder.is_unfinished:
         # Whatever else is there may be half of it, and the session itself is still whole.
         problem = Problem(
-            "unfinished", "The folder holds an unfinished split: split the session anew."
+            "unfinished", "The folder holds an unfinished split: split the session again."
         )
         return SegmentSet(folder.path, "", (), 0, None, (problem,))
     if names.MANIFEST in folder.names:
@@ -100,7 +100,7 @@ def read_small(folder: Path, file: str, limit: int) -> bytes:
     except DamagedError as error:
         raise DamagedError(f"The {file} is damaged: {error}.") from None
     if len(data) > limit:
-        raise DamagedError(f"The {file} is too large to be ours.")
+        raise DamagedError(f"The {file} is too large to be sessrotate's.")
     return bytes(data)
 
 

@@ -29,8 +29,8 @@ def path() -> str:
         if candidate is not None and Path(candidate).name == name and os.access(candidate, os.X_OK):
             return str(Path(candidate).absolute())
     raise WrongUsageError(
-        "The command `sessrotate` is not installed where it could be found: `pip install` it, so "
-        "that it can be called."
+        "The command `sessrotate` cannot be found: install it with `pip install`, so that it can "
+        "be called."
     )
 
 

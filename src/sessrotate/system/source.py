@@ -47,8 +47,8 @@ class Source:
     def __init__(self, path: Path, fd: int | None = None) -> None:
         """Open `path`; or take `fd`, open for reading already, for what is behind it.
 
-        Raises WrongUsageError if there is no such file, NotASessionError if it is no regular
-        file, StorageError if it cannot be opened.
+        Raises WrongUsageError if there is no such file, NotASessionError if it is a special file,
+        StorageError if it cannot be opened.
         """
         self.path: Final = path
         with _opening(path):
@@ -58,7 +58,7 @@ class Source:
         mode = os.fstat(self._fd).st_mode
         if not stat.S_ISREG(mode):
             os.close(self._fd)
-            kind = next((kind for matches, kind in _KINDS if matches(mode)), "no regular file")
+            kind = next((kind for matches, kind in _KINDS if matches(mode)), "a special file")
             raise NotASessionError(f"{printable(str(path))} is {kind}, not a session file.")
 
     @classmethod

@@ -60,8 +60,8 @@ def check_home(path: Path) -> None:
     """Raise WrongUsageError if a file is to be in the home of a user who has none."""
     if path.is_relative_to(_NOWHERE) and home() == _NOWHERE:
         raise WrongUsageError(
-            "This user has no home directory, and files of sessrotate's own go there: set HOME, or "
-            "XDG_CONFIG_HOME and XDG_STATE_HOME."
+            "This user has no home directory, and sessrotate keeps files of its own there: set "
+            "HOME, or XDG_CONFIG_HOME and XDG_STATE_HOME."
         )
 
 

@@ -532,7 +532,7 @@ class SlowPlan:
         before = self.newest(row for _, _, row in self.history)
         is_loaded = self.is_old or self.loaded == "everything"
         if self.is_by_time and is_loaded and self.newest(self.behind) < before:
-            yield "A row from before the last compaction is newer than all behind it."
+            yield "A row from before the last compaction is newer than all rows after it."
         rows = [row for _, _, row in self.history if (row or {}).get("type") in TRANSCRIPT]
         is_named = self.checkpoint is not None and self.checkpoint in {
             text(row, "uuid") for row in rows
@@ -578,7 +578,7 @@ class SlowPlan:
         carried = sum(len(line) + 1 for _, line, _ in self.carried())
         size = carried + 1024 + len(self.data) - self.cut
         if self.loaded == "everything" and not self.is_large and size > loading.SMALL_FILE:
-            yield "With what goes along, clients would not load all of the file."
+            yield "With the carried lines, clients would not load all of the file."
 
     def is_near(self, orphans: set[str], newest_before: str) -> bool:
         before = seconds(newest_before)
@@ -658,7 +658,7 @@ class SlowPlan:
         """Return why a line is carried of itself; `is_replaced`: a later one has the same key."""
         kind = (row or {}).get("type")
         if row is None:
-            return "no record, which clients keep"
+            return "not a record, but clients keep it"
         if kind in kinds.LAST_WINS:
             return None if is_replaced else "the current setting of its kind (title, mode, …)"
         if kind in kinds.FILE_HISTORY:

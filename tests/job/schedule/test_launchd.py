@@ -64,5 +64,5 @@ def test_the_file_has_our_mark() -> None:
 
 @pytest.mark.parametrize("path", ["/a\x1bb/sessrotate", "/\udcff/sessrotate"])
 def test_what_cannot_stand_in_such_a_file_is_refused(path: str) -> None:
-    with pytest.raises(RefusedError, match="cannot be written down"):
+    with pytest.raises(RefusedError, match="cannot be written in a file"):
         launchd.files(Work(path, {}, "daily"))

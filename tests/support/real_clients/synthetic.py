@@ -587,7 +587,7 @@ def two_compactions_with_nothing_in_between(session: Session) -> None:
     session.insert(session.boundary, first)
 
 
-@_refused("2.0.28", "2.1.80", because="newer than all behind it")
+@_refused("2.0.28", "2.1.80", because="newer than all rows after it")
 def the_clock_was_set_back(session: Session) -> None:
     """A row from before the compaction that is newer than all behind it, by its time.
 

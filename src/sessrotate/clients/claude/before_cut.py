@@ -101,7 +101,7 @@ def _short(value: Name) -> Name:
 def _reason(row: Link | None, kept: set[str]) -> str | None:
     """Return why a line is carried of itself, or None if it is not."""
     if row is None:
-        return "no record, which clients keep"
+        return "not a record, but clients keep it"
     if row.type in FILE_HISTORY:
         return HISTORY_OF_KEPT if tail.name(row.message_id) in kept else None
     return None if row.type in CLEARED else "of a type that clients keep"

@@ -117,10 +117,12 @@ class Planner:
         lines = (*first, *(carried[order] for order in sorted(carried)))
         refusals = [*self.refusals(loaded, search, before), *self._notices(loaded, search)]
         if misleads and first:
-            refusals.append("A row behind the last compaction may continue the first, which stays.")
+            refusals.append(
+                "A row after the last compaction may continue the first row, which stays."
+            )
         size = _HEADER + sum(entry.span.size + 1 for entry in lines) + self._end - self._cut
         if loaded == "everything" and self._size <= loading.SMALL_FILE < size:
-            refusals.append("With what goes along, clients would not load all of the file.")
+            refusals.append("With the carried lines, clients would not load all of the file.")
         goes = misleads and not first
         return LivePlan(self._cut, lines, tuple(refusals), search.hidden, misleads=goes)
 
@@ -232,8 +234,8 @@ class Planner:
             yield "The last compaction has no summary."
         if search.hidden is not None:
             yield (
-                f"A row that a resume needs may be in segment {search.hidden}, which is not there "
-                "or cannot be looked into."
+                f"A row that a resume needs may be in segment {search.hidden}, which is missing or "
+                "cannot be read."
             )
         crossing = behind.parents
         if before.copies:
@@ -252,7 +254,7 @@ class Planner:
             and (self._is_old or loaded == "everything")
             and behind.newest < before.newest
         ):
-            yield "A row from before the last compaction is newer than all behind it."
+            yield "A row from before the last compaction is newer than all rows after it."
         if loaded == "everything" and before.is_named:
             yield "A resume goes on from a row from before the last compaction."
         orphans = behind.parents - search.found.keys()

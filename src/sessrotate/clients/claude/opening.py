@@ -70,8 +70,8 @@ def opening(source: Source, before: int) -> Opening | None:
         chosen = min(told, key=lambda span: span.size, default=None)
         if chosen is None:
             raise RefusedError(
-                "Claude Code spares this session when it cleans up, by its first rows, and would "
-                "not if they were archived."
+                "Claude Code spares this session when it cleans up, because of its first rows, and "
+                "would not if they were archived."
             )
     if chosen is None:
         return None

@@ -76,9 +76,9 @@ class Table(Struct, frozen=True):
 class Rotate(Table, frozen=True):
     """Move the history of sessions to their archives, compressed. Nothing is lost."""
 
-    min_gain: Annotated[Size | None, _is("Rotate where that frees at least this much disk.")] = (
-        Size("1M")
-    )
+    min_gain: Annotated[
+        Size | None, _is("Rotate a session if that frees at least this much of the disk.")
+    ] = Size("1M")
     live: Annotated[
         bool, _is("Rotate sessions that a client runs, too. Otherwise they wait for the next run.")
     ] = False
@@ -109,8 +109,8 @@ class Codex(Table, frozen=True):
         Age | None,
         _is(
             "Compress sessions unused for at least this long, and for a day in any case. Programs "
-            "that look for *.jsonl no longer see them. Unless this is set, or false, `tidy` does "
-            "so after 7 days.",
+            "that look for *.jsonl no longer see them. If this is not set, `tidy` does so after 7 "
+            "days; false turns that off.",
             "7d",
         ),
     ] = None

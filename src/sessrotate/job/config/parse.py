@@ -94,7 +94,7 @@ def _table(name: str, given: Mapping[str, Any]) -> Any:
         return convert({**given, **off}, TABLES[name], dec_hook=lambda kind, value: kind(value))
     except ValidationError as error:
         key = next(key for key in KEYS if f"`$.{key.name}" in str(error))
-        or_off = ", or false for none" if key.may_be_off else ""
+        or_off = ", or false to turn it off" if key.may_be_off else ""
         raise WrongUsageError(
             f"{key.title} must be {key.words}{or_off}, not {printable(repr(given[key.name]), 60)}."
         ) from None

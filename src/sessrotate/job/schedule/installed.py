@@ -91,10 +91,10 @@ def problem(found: Installed, last: float | None, now: float) -> str | None:
         how = (
             "`sessrotate schedule show` prints the line to put in its place"
             if found.line
-            else "`sessrotate schedule install` writes it anew"
+            else "`sessrotate schedule install` rewrites it"
         )
         program = printable(found.program, 1000)
-        return f"{name} starts {program}, which cannot be started any more: {how}."
+        return f"{name} starts {program}, which can no longer be started: {how}."
     newest = max(last or 0.0, found.since or 0.0)
     late = now - newest
     if newest and late > 2 * found.period:
@@ -127,7 +127,7 @@ def _unfinished(timer: Path) -> str | None:
     service = timer.with_suffix(".service")
     if "[Timer]" not in _text(timer) or not _text(service):
         lacks = name if is_file(service) else printable(str(service), 1000)
-        return f"{lacks} is gone or damaged: `sessrotate schedule install` writes it anew."
+        return f"{lacks} is gone or damaged: `sessrotate schedule install` rewrites it."
     if not schedule.BOOTED.is_dir():
         return (
             f"{name} was written, but systemd does not run on this machine, so nothing starts it: "

@@ -40,8 +40,8 @@ def files(work: Work) -> dict[str, str]:
         text = plistlib.dumps(agent).decode()
     except ValueError:  # a control character, or a name that is no UTF-8
         raise RefusedError(
-            f"{printable(work.program)} cannot be written down for launchd: install sessrotate "
-            "elsewhere, or start `sessrotate run` with cron."
+            f"{printable(work.program)} cannot be written in a file for launchd: install "
+            "sessrotate elsewhere, or start `sessrotate run` with cron."
         ) from None
     return {file(work.name): text.replace("<plist ", f"<!-- {MARK} -->\n<plist ", 1)}
 
