@@ -27,7 +27,7 @@ from sessrotate import names
 from sessrotate.clients.common import BOM
 from sessrotate.errors import InUseError
 from sessrotate.fs import exact
-from sessrotate.hook import claude_settings, installation
+from sessrotate.hook import installation
 from sessrotate.system import locks
 from support import command_line, homes, processes
 from support.command_line import (
@@ -531,7 +531,7 @@ HALVES: Final[dict[str, Callable[[Path], str]]] = {
 
 @pytest.mark.parametrize("what", HALVES)
 def test_a_client_notices_nothing_of_a_hook_that_is_half_uninstalled(home: Home, what: str) -> None:
-    line = claude_settings.command(HALVES[what](home.config.parent), LIMIT)
+    line = installation.command(HALVES[what](home.config.parent), LIMIT)
     ended = call(home, document(home), "-c", line, program=["/bin/sh"])
     assert ended == Ended(0, "", "")
     idle(home)
@@ -560,7 +560,7 @@ def assert_one_line(ended: Ended) -> None:
     ["ulimit -n 48", "ulimit -n 4", "exec 0<&-", "exec 1>&- 2>&-", "unset HOME", "umask 777"],
 )
 def test_a_client_notices_nothing_of_a_hook_that_lacks_something(home: Home, limit: str) -> None:
-    line = claude_settings.command(COMMAND, LIMIT)
+    line = installation.command(COMMAND, LIMIT)
     ended = call(home, document(home), "-c", f"{limit}; {line}", program=["/bin/sh"])
     assert ended == Ended(0, "", "")
     idle(home)

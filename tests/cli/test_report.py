@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from sessrotate.reports import discovery, segment_rows
+from sessrotate.reports import discovery, session_report
 from sessrotate.system.source import Source
 from support import report_oracle
 from support.command_line import (
@@ -337,12 +337,12 @@ def test_a_session_that_shrinks_while_it_is_read_says_so(
     place: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(place.live, session(padding=1 << 20))
-    real = segment_rows.of_session
+    real = session_report.session_rows
 
     def shrink(*arguments: Any, **named: Any) -> Any:
         found = real(*arguments, **named)
         os.truncate(place.live, 1000)
         return found
 
-    monkeypatch.setattr(segment_rows, "of_session", shrink)
+    monkeypatch.setattr(session_report, "session_rows", shrink)
     assert_one_sentence(called("report", ID, "--kinds"), 75)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sessrotate.clients.claude import client as claude
 from sessrotate.model import CODECS, LAYOUTS, Codec, Layout
-from sessrotate.segments import write
+from sessrotate.segments import split
 from support import oracle, sets
 from support.examples import examples
 from support.lines import sessions
@@ -120,7 +120,7 @@ def test_a_session_is_split_the_same_when_it_is_read_in_tiny_pieces(
 ) -> None:
     path = next(path for path in FIXTURES if "A-2.0.28" in path.parts and "agent" not in path.name)
     sets.made(path, tmp_path / "one")
-    monkeypatch.setattr(write, "BUFFER", 37)
+    monkeypatch.setattr(split, "BUFFER", 37)
     sets.made(path, tmp_path / "two")
     for file in (tmp_path / "one").iterdir():
         assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes()

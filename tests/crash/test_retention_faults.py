@@ -17,7 +17,7 @@ import pytest
 
 from sessrotate.archive import state
 from sessrotate.errors import SessrotateError
-from sessrotate.retention import pin, prune, restore, transaction, trash
+from sessrotate.retention import prune, restore, transaction, trash
 from sessrotate.retention.policy import Policy
 from sessrotate.system import zstd
 from sessrotate.units import DAY
@@ -59,7 +59,7 @@ def run_empty(found: Session) -> None:
 
 
 def run_pin(found: Session) -> None:
-    pin.pin(found.where, ARCHIVED[-1], "the design", 1)
+    prune.pin(found.where, ARCHIVED[-1], "the design", 1)
 
 
 @dataclass(frozen=True)

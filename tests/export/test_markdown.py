@@ -18,7 +18,7 @@ from markdown_it.token import Token
 
 from sessrotate import open_session
 from sessrotate.export import markdown
-from sessrotate.export.markdown_text import fenced, inline, prose
+from sessrotate.export.markdown import fenced, inline, prose
 from support.command_line import ID, boundary, row, write
 from support.examples import examples
 from support.talks import answer, call, prompt, result, summary, talk, thinking

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessrotate.errors import RefusedError
-from sessrotate.hook import claude_settings
+from sessrotate.hook import installation
 
 LINE: Final = "/opt/bin/sessrotate hook --min-gain 50M"
 OTHER: Final = "/opt/bin/sessrotate hook --min-gain 2G"
@@ -131,7 +131,7 @@ def with_entry(found: Any, line: str = LINE) -> Any:
 
 def lines(text: str) -> list[str]:
     """Return all command lines of ours."""
-    return [line for found in claude_settings.commands(text).values() for line in found]
+    return [line for found in installation.commands(text).values() for line in found]
 
 
 @given(anything)
@@ -141,32 +141,32 @@ def lines(text: str) -> list[str]:
 @example('{"hooks": {"SessionEnd": [ ],\n"SessionStart": []}}')
 @example('{"hooks": {"SessionEnd": [{"hooks": [], "matcher": ""}]}}')
 def test_installed_and_removed_again_they_are_the_same_text(text: str) -> None:
-    installed = claude_settings.install(text, LINE)
+    installed = installation.install(text, LINE)
     assert value(installed) == with_entry(value(text))
     assert list(value(installed)) == list(with_entry(value(text)))
-    assert claude_settings.commands(installed) == {"SessionStart": [LINE], "SessionEnd": [LINE]}
-    assert claude_settings.remove(installed, text) == text
+    assert installation.commands(installed) == {"SessionStart": [LINE], "SessionEnd": [LINE]}
+    assert installation.remove(installed, text) == text
 
 
 @given(drawn.filter(lambda text: not is_kept(text)))
 def test_a_value_that_could_not_be_written_again_is_refused(text: str) -> None:
-    for change in (claude_settings.commands, lambda text: claude_settings.install(text, LINE)):
+    for change in (installation.commands, lambda text: installation.install(text, LINE)):
         with pytest.raises(RefusedError):
             change(text)
 
 
 @given(anything)
 def test_a_second_time_changes_nothing_and_another_size_only_that(text: str) -> None:
-    installed = claude_settings.install(text, LINE)
-    assert claude_settings.install(installed, LINE) == installed
-    other = claude_settings.install(installed, OTHER)
+    installed = installation.install(text, LINE)
+    assert installation.install(installed, LINE) == installed
+    other = installation.install(installed, OTHER)
     assert other == installed.replace(json.dumps(LINE), json.dumps(OTHER))
-    assert claude_settings.remove(other, text) == text
+    assert installation.remove(other, text) == text
 
 
 @given(anything)
 def test_without_memory_of_the_first_text_only_empty_husks_go_too(text: str) -> None:
-    removed = value(claude_settings.remove(claude_settings.install(text, LINE), None))
+    removed = value(installation.remove(installation.install(text, LINE), None))
     wanted = value(text)
     for event in BOTH:
         if wanted.get("hooks", {}).get(event) == []:
@@ -178,36 +178,36 @@ def test_without_memory_of_the_first_text_only_empty_husks_go_too(text: str) -> 
 
 @given(styled().filter(lambda text: "hooks" not in text))
 def test_without_memory_a_text_in_a_usual_style_is_the_same_again(text: str) -> None:
-    removed = claude_settings.remove(claude_settings.install(text, LINE), None)
+    removed = installation.remove(installation.install(text, LINE), None)
     assert value(removed) == value(text)
     usual = json.dumps(value(text), indent=2, ensure_ascii=False)
     for style in (usual, usual + "\n", usual.replace("\n", "\r\n")):
-        assert claude_settings.remove(claude_settings.install(style, LINE), None) == style
+        assert installation.remove(installation.install(style, LINE), None) == style
 
 
 def test_what_was_emptied_since_is_no_husk_that_was_there_before() -> None:
     before = '{"hooks": {"Stop": []}}'
-    emptied = claude_settings.install("{}", LINE)
-    assert claude_settings.remove(emptied, before) == "{}"
+    emptied = installation.install("{}", LINE)
+    assert installation.remove(emptied, before) == "{}"
 
 
 @given(anything, st.sampled_from(["\n  ", "", " "]))
 def test_what_others_add_around_our_entry_stays(text: str, space: str) -> None:
-    installed = claude_settings.install(text, LINE)
+    installed = installation.install(text, LINE)
     entry = json.dumps(LINE)
     assert installed.count(entry) == 2
     more = f'{{"hooks": [{{"type": "command", "command": "x"}}]}},{space}'
     at = installed.rindex("{", 0, installed.rindex("{", 0, installed.index(entry)))
     changed = installed[:at] + more + installed[at:]
-    removed = value(claude_settings.remove(changed, text))
+    removed = value(installation.remove(changed, text))
     last = [found[-1] for event, found in removed["hooks"].items() if event in BOTH and found]
     assert any(group["hooks"] == [{"type": "command", "command": "x"}] for group in last)
-    assert lines(claude_settings.remove(changed, text)) == []
+    assert lines(installation.remove(changed, text)) == []
 
 
 @given(anything)
 def test_where_there_is_no_entry_removing_changes_nothing(text: str) -> None:
-    assert claude_settings.remove(text, None) == text
+    assert installation.remove(text, None) == text
     assert lines(text) == []
 
 
@@ -225,7 +225,7 @@ def test_where_there_is_no_entry_removing_changes_nothing(text: str) -> None:
 )
 def test_what_is_put_in_looks_like_the_rest(indent: Any, found: Any) -> None:
     style = json.dumps(found, indent=indent)
-    assert claude_settings.install(style, LINE) == json.dumps(with_entry(found), indent=indent)
+    assert installation.install(style, LINE) == json.dumps(with_entry(found), indent=indent)
 
 
 @pytest.mark.parametrize(
@@ -233,16 +233,16 @@ def test_what_is_put_in_looks_like_the_rest(indent: Any, found: Any) -> None:
 )
 def test_lines_end_as_they_do_elsewhere(found: Any) -> None:
     style = json.dumps(found, indent=2).replace("\n", "\r\n")
-    installed = claude_settings.install(style, LINE)
+    installed = installation.install(style, LINE)
     assert installed.count("\n") == installed.count("\r\n") > style.count("\r\n")
 
 
 def test_where_nothing_is_it_looks_as_the_client_writes_it() -> None:
-    assert claude_settings.install("{}\n", LINE) == json.dumps({"hooks": BOTH}, indent=2) + "\n"
+    assert installation.install("{}\n", LINE) == json.dumps({"hooks": BOTH}, indent=2) + "\n"
 
 
 def test_one_line_stays_one_line() -> None:
-    assert claude_settings.install('{"a": 1}', LINE) == json.dumps({"a": 1, "hooks": BOTH})
+    assert installation.install('{"a": 1}', LINE) == json.dumps({"a": 1, "hooks": BOTH})
 
 
 # ── our entry among others ───────────────────────────────────────────────────────────────────
@@ -276,8 +276,8 @@ def test_an_entry_that_calls_our_hook_is_ours(line: str, event: str) -> None:
     group = {"matcher": "*", "hooks": [{"type": "command", "command": line}]}
     text = json.dumps({"hooks": {event: [group]}})
     assert lines(text) == [line]
-    assert claude_settings.remove(text, None) == "{}"
-    installed = json.loads(claude_settings.install(text, LINE))
+    assert installation.remove(text, None) == "{}"
+    installed = json.loads(installation.install(text, LINE))
     (mine,) = installed["hooks"].pop(event)
     assert mine == {"matcher": "*", "hooks": [{"type": "command", "command": LINE}]}
     assert installed["hooks"] == {other: BOTH[other] for other in BOTH if other != event}
@@ -288,8 +288,8 @@ def test_an_entry_that_does_more_or_something_else_is_not(line: str) -> None:
     text = json.dumps(
         {"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": line}]}]}}
     )
-    assert claude_settings.remove(text, None) == text
-    assert json.loads(claude_settings.install(text, LINE)) == with_entry_of(text)
+    assert installation.remove(text, None) == text
+    assert json.loads(installation.install(text, LINE)) == with_entry_of(text)
 
 
 def test_an_entry_of_another_kind_is_not() -> None:
@@ -299,9 +299,9 @@ def test_an_entry_of_another_kind_is_not() -> None:
 
 
 def test_the_same_command_spelled_in_another_way_stays() -> None:
-    text = claude_settings.install("{}", LINE).replace("/opt", "\\/o\\u0070t")
+    text = installation.install("{}", LINE).replace("/opt", "\\/o\\u0070t")
     assert lines(text) == [LINE, LINE]
-    assert claude_settings.install(text, LINE) == text
+    assert installation.install(text, LINE) == text
 
 
 def with_entry_of(text: str) -> Any:
@@ -316,7 +316,7 @@ def test_in_a_group_of_others_only_the_entry_goes() -> None:
     text = json.dumps(
         {"hooks": {"SessionEnd": [{"matcher": "clear", "hooks": [ENTRY, mine]}]}}, indent=2
     )
-    assert json.loads(claude_settings.remove(text, None)) == {
+    assert json.loads(installation.remove(text, None)) == {
         "hooks": {"SessionEnd": [{"matcher": "clear", "hooks": [mine]}]}
     }
 
@@ -328,12 +328,12 @@ def test_of_several_entries_one_is_left() -> None:
     }
     text = json.dumps({"hooks": several})
     wanted = {"hooks": json.loads(json.dumps(BOTH).replace(LINE, OTHER))}
-    assert json.loads(claude_settings.install(text, OTHER)) == wanted
+    assert json.loads(installation.install(text, OTHER)) == wanted
 
 
 def test_the_command_line_is_that_of_a_shell() -> None:
-    line = claude_settings.command("/with space/it's/sessrotate", "50M")
-    assert claude_settings.program_of(line) == "/with space/it's/sessrotate"
+    line = installation.command("/with space/it's/sessrotate", "50M")
+    assert installation.program_of(line) == "/with space/it's/sessrotate"
 
 
 # ── what is refused ──────────────────────────────────────────────────────────────────────────
@@ -372,9 +372,9 @@ WRONG: Final = {
 @pytest.mark.parametrize("text", WRONG, ids=range(len(WRONG)))
 def test_what_is_not_as_documented_is_refused(text: str) -> None:
     for change in (
-        lambda: claude_settings.install(text, LINE),
-        lambda: claude_settings.remove(text, None),
-        lambda: claude_settings.commands(text),
+        lambda: installation.install(text, LINE),
+        lambda: installation.remove(text, None),
+        lambda: installation.commands(text),
     ):
         with pytest.raises(RefusedError, match=re.escape(WRONG[text])):
             change()
@@ -382,7 +382,7 @@ def test_what_is_not_as_documented_is_refused(text: str) -> None:
 
 def test_whoever_is_refused_is_told_what_to_add_by_hand() -> None:
     with pytest.raises(RefusedError) as refused:
-        claude_settings.install('{"model": "opus", // mine\n}', LINE)
+        installation.install('{"model": "opus", // mine\n}', LINE)
     added = re.search(r'add "hooks": (.*) by hand', str(refused.value))
     assert added is not None
     assert json.loads(added[1]) == BOTH

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import fields
 
 from sessrotate.errors import WrongUsageError
-from sessrotate.job.config import parse as config
+from sessrotate.job.config import file as config
 from sessrotate.job.config.keys import (
     KEYS,
     TABLES,

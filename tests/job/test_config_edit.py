@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.errors import RefusedError, WrongUsageError
-from sessrotate.job.config import edit, keys, parse
+from sessrotate.job.config import edit, file, keys
 
 KEY: Final = next(key for key in keys.KEYS if key.title == "archive.before_cleanup")
 OTHER: Final = next(key for key in keys.KEYS if key.title == "archive.older_than")
@@ -34,7 +34,7 @@ def texts(draw: st.DrawFn) -> str:
 
 
 def given_of(text: str) -> dict[str, object]:
-    found = parse.parsed(text)
+    found = file.parsed(text)
     return {key.title: keys.written(found.value(key)) for key in keys.KEYS}
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.view import Tokens, View
-from sessrotate.render import costs
-from sessrotate.render.costs import Costs
+from sessrotate.render import conversation
+from sessrotate.render.conversation import Costs
 from support.command_line import piped, write
 from support.export import sessions
 
@@ -50,7 +50,7 @@ def test_answers_without_an_id_count_each() -> None:
 
 
 def test_a_number_that_none_is_fills_no_page() -> None:
-    assert costs.told(10**5000, 1) == "very many tokens"
+    assert conversation.told(10**5000, 1) == "very many tokens"
 
 
 @pytest.mark.parametrize("command", [("read", "--history"), ("export", "--format", "markdown")])

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.preview import Continues
+from sessrotate.render import columns, list_json
 from sessrotate.render import list as render_list
-from sessrotate.render import list_json, widths
 from sessrotate.render.common import size
 from sessrotate.render.list import Look
 from sessrotate.reports.session_info import SessionInfo
@@ -67,7 +67,7 @@ def test_no_line_is_wider_than_the_terminal(
         assert line.count("\n") == 1
         assert line.endswith("\n")
         plain = without_ansi(line[:-1])
-        assert widths.width(plain) <= width
+        assert columns.width(plain) <= width
         assert not raw_controls(plain)
         assert colour or line[:-1] == plain
 
@@ -96,7 +96,7 @@ def at_columns(line: str) -> list[str]:
     """Return what stands in each column of a terminal."""
     cells = []
     for character in line.rstrip("\n"):
-        wide = widths.width(character)
+        wide = columns.width(character)
         cells += [character, *[""] * (wide - 1)] if wide else []
     return cells
 

@@ -14,7 +14,7 @@ from render.test_list import SIZES, TEXTS
 from sessrotate.archive.place import Place
 from sessrotate.errors import InUseError
 from sessrotate.in_place.outcome import Outcome, failure
-from sessrotate.render import outcomes, tidy, widths
+from sessrotate.render import columns, outcomes, tidy
 from sessrotate.render.outcomes import Seen
 from support.command_line import raw_controls
 from support.entries import NOW, entry, titled
@@ -66,7 +66,7 @@ def test_a_row_fits_and_has_nothing_that_steers_a_terminal(
     assert len(lines) == len(found) + 1
     for line in lines:
         assert not raw_controls(line)
-        assert width is None or widths.width(line) <= width
+        assert width is None or columns.width(line) <= width
 
 
 @pytest.mark.parametrize("name", FIGURES)

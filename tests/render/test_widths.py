@@ -6,7 +6,7 @@ import wcwidth
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.render import widths
+from sessrotate.render import columns as widths
 
 MOST = st.integers(1, 40)
 PRINTABLE = st.characters(exclude_categories=("Cc", "Cs"))

@@ -10,7 +10,7 @@ import pytest
 
 from sessrotate.archive import state
 from sessrotate.errors import DamagedError, InUseError, RefusedError, WrongUsageError
-from sessrotate.retention import pin, prune, trash
+from sessrotate.retention import prune, trash
 from sessrotate.retention.policy import Policy
 from sessrotate.retention.prune import PrunePlan
 from sessrotate.units import DAY
@@ -117,15 +117,15 @@ def test_a_pruned_session_goes_on_and_is_rotated_again(home: Home) -> None:
 
 
 def test_pinned_segments_stay_until_they_are_unpinned(home: Home) -> None:
-    pin.pin(home.where, 0, "the design", 1)
+    prune.pin(home.where, 0, "the design", 1)
     assert planned(home).decisions[0].reasons == ("pinned: the design",)
     pruned(home)
     assert trashed(home) == names(home, 1)
-    pin.pin(home.where, 0, None, 1)
+    prune.pin(home.where, 0, None, 1)
     pruned(home)
     assert trashed(home) == names(home, 0, 1)
     with pytest.raises(WrongUsageError, match="no sealed segment 1"):
-        pin.pin(home.where, 1, "", 1)
+        prune.pin(home.where, 1, "", 1)
 
 
 def test_what_does_not_verify_stays(home: Home) -> None:
@@ -138,7 +138,7 @@ def test_what_does_not_verify_stays(home: Home) -> None:
 
 def test_an_archive_that_changed_since_the_plan_is_left_alone(home: Home) -> None:
     plan = planned(home)
-    pin.pin(home.where, 0, "wait", 1)
+    prune.pin(home.where, 0, "wait", 1)
     before = snapshot(home.config)
     (error,) = [done.error for done in prune.execute(plan, 1)]
     assert isinstance(error, InUseError)
@@ -160,7 +160,7 @@ def test_a_segment_in_the_trash_that_nobody_pruned_comes_back(home: Home) -> Non
     file = home.segment(1)
     (home.archive / "trash").mkdir()
     file.rename(home.archive / "trash" / file.name)
-    pin.pin(home.where, 0, "whatever is done next", 1)
+    prune.pin(home.where, 0, "whatever is done next", 1)
     assert home.stitched() == DATA
 
 

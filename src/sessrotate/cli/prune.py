@@ -39,7 +39,7 @@ from sessrotate.job.config import file as config_file
 from sessrotate.render import prune as render_prune
 from sessrotate.render.outcomes import Shown
 from sessrotate.render.prune import Going
-from sessrotate.retention import pin, prune, trash
+from sessrotate.retention import prune, trash
 from sessrotate.retention.policy import Policy
 from sessrotate.retention.prune import PrunePlan
 from sessrotate.retention.trash import Due
@@ -194,7 +194,7 @@ def _accept(wanted: list[Place], wait: float, *, every: bool, dry_run: bool) -> 
     if every or dry_run:
         raise WrongUsageError("--accept-rebuilt needs the SESSION by name, and takes no --dry-run.")
     for where in wanted:
-        name, is_new = printable(where.session), pin.accept_rebuilt(where, wait)
+        name, is_new = printable(where.session), prune.accept_rebuilt(where, wait)
         said = "may be pruned again." if is_new else "never lost its pins."
         streams.message(f"The archive of {name} {said}")
 

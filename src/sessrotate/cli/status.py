@@ -12,8 +12,8 @@ import typer
 from sessrotate import status
 from sessrotate.cli import streams
 from sessrotate.errors import SessrotateError
+from sessrotate.job.config import file
 from sessrotate.job.config import file as config_file
-from sessrotate.job.config import parse
 from sessrotate.render import common
 from sessrotate.render import status as render_status
 
@@ -24,7 +24,7 @@ def show() -> None:
     On a terminal, what is known so far is shown when that takes a while.
     """
     begun, is_told = time.monotonic(), False
-    settings = parse.parsed("")
+    settings = file.parsed("")
     with suppress(SessrotateError):
         settings = config_file.read(None).settings
     look = status.Look(settings, time.time())

@@ -17,7 +17,7 @@ from sessrotate.in_place import gain
 from sessrotate.in_place.outcome import Outcome, Result
 from sessrotate.job import run
 from sessrotate.job.config import file as config_file
-from sessrotate.job.config.parse import Settings
+from sessrotate.job.config.file import Settings
 from sessrotate.job.job import Scope
 from sessrotate.job.run import Report
 from sessrotate.render import tidy as render_tidy
@@ -43,8 +43,9 @@ def command(
     """Get disk space back, and lose nothing.
 
     Rotate every session if that frees 1 MiB or more, compress those of Codex unused for 7 days, and
-    apply the rules of your settings, if you have any. Without rules, nothing is ever deleted. You
-    see the plan first and confirm it. `sessrotate run` does what the settings say without asking.
+    apply the rules of your settings, if you have any. Without rules, it deletes
+    nothing but what you pruned before, once its grace time is over. You see the plan first and
+    confirm it. `sessrotate run` does what the settings say without asking.
 
     With SESSION, tidy only those, however little that frees. Sessions that a client is running are
     left alone: close them, or use `rotate --live`.

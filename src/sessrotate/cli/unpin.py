@@ -6,7 +6,7 @@ from sessrotate import find
 from sessrotate.cli import streams
 from sessrotate.cli.options import Segment, Session, Wait
 from sessrotate.errors import printable
-from sessrotate.retention.pin import pin
+from sessrotate.retention.prune import pin
 
 
 def command(session: Session, segment: Segment, *, wait: Wait = 10.0) -> None:

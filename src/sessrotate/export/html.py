@@ -19,8 +19,7 @@ from sessrotate.clients.prompts import asked, is_prompt, typed_first
 from sessrotate.clients.view import ToolCall, View
 from sessrotate.errors import SessrotateError
 from sessrotate.export import html_record
-from sessrotate.export.branches import Branches
-from sessrotate.export.scope import Exported, Scope, told_of
+from sessrotate.export.scope import Branches, Exported, Scope, told_of
 from sessrotate.parsing.records import Record
 from sessrotate.reading import deduplicate
 from sessrotate.reading.deduplicate import Copies, Seen

@@ -89,8 +89,8 @@ def _follows(old: Source, new: Source, place: Place) -> int:
     if at is None:
         raise RefusedError(
             f"{printable(str(old.path))} was kept when Claude Code trimmed the session, and "
-            f"{printable(str(new.path))} may not continue it: nothing was changed, and both are "
-            "whole. If you move the first away, and keep it, `sessrotate rotate "
+            f"whether {printable(str(new.path))} continues it is uncertain: nothing was changed, "
+            "and both are whole. If you move the first away, and keep it, `sessrotate rotate "
             f"{printable(place.session)}` goes on without what it holds."
         )
     return at

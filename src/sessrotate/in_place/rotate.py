@@ -7,8 +7,9 @@ what speaks against it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Final
 
 from msgspec import Struct
@@ -18,19 +19,85 @@ from sessrotate.archive import restored
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import HEAD, Intent, Mark, Swap
 from sessrotate.archive.state import State
-from sessrotate.clients.in_place import LivePlan
+from sessrotate.clients.in_place import Archived, Carried, LivePlan
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
-from sessrotate.in_place import archived_rows, sealed_copies, swap
+from sessrotate.in_place import sealed_copies, swap
 from sessrotate.in_place.obstacles import obstacles, strangers
 from sessrotate.in_place.sealed_copies import Copying
 from sessrotate.in_place.waiting import packs
 from sessrotate.model import FileIdentity, SealedSegment, Segment, Span
-from sessrotate.segments import live_body, live_header, manifest, scan
+from sessrotate.segments import compressed, live_body, live_header, manifest, scan
 from sessrotate.segments.live_header import LiveHeader
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system import in_use
 from sessrotate.system.digest import ZERO, Fingerprint, Tally
 from sessrotate.system.source import Source
+
+# ── rows of the archive ──────────────────────────────────────────────────────────────────────
+
+
+def archived_rows(found: State, listed: Sequence[SealedSegment], *, is_cut: bool) -> Archived:
+    """Return what of the archive would be in the live file if it had not been rotated.
+
+    What its client cut out (`is_cut`: since the last rotation) and all before would not.
+    """
+    gap = max((at for at, each in enumerate(listed) if each.segment.is_cut), default=0)
+    there = () if is_cut else listed[gap:]
+    return Archived(
+        sum(each.segment.span.size for each in there),
+        partial(_older, found, listed),
+        lambda: any(says for _, says in _said(found, there)),
+        lambda: next((index for index, says in _said(found, there) if not says), 0),
+    )
+
+
+def _said(found: State, archived: Sequence[SealedSegment]) -> Iterator[tuple[int, bool]]:
+    """Yield the numbers of segments, the newest first, and if their compactions say what they kept.
+
+    Those that cannot be looked into are passed over.
+    """
+    for entry in reversed(archived):
+        if entry.segment.boundary is None:
+            continue
+        with compressed.sealed(found.place.archive, found.place.session, entry) as source:
+            if source is not None:
+                start = source.size() - entry.segment.span.size
+                line = Span(start, source.line_end(start, source.size()))
+                yield entry.segment.index, found.place.client.resume.says_at(source, line)
+
+
+def _older(found: State, archived: Sequence[SealedSegment]) -> Iterator[tuple[int, Source | None]]:
+    """Yield the sealed segments, the newest first; None for one that cannot be looked into."""
+    for entry in reversed(archived):
+        with compressed.sealed(found.place.archive, found.place.session, entry) as source:
+            yield entry.segment.index, source
+
+
+def carried_lines(
+    lines: Iterable[Carried],
+    archived: Sequence[SealedSegment],
+    place: Place,
+    live_file: Source,
+) -> Iterator[bytes]:
+    """Yield lines, newlines included, from wherever they stand.
+
+    Raises DamagedError if a segment cannot be read any more.
+    """
+    for index, group in groupby(lines, key=lambda entry: entry.segment):
+        spans = [Span(entry.span.start, entry.span.end + 1) for entry in group]
+        if index is None:
+            for span in spans:
+                yield from live_file.pieces(span)
+            continue
+        with compressed.sealed(place.archive, place.session, archived[index]) as segment:
+            if segment is None:
+                raise DamagedError(f"Segment {index} cannot be read any more.")
+            for span in spans:
+                yield from segment.pieces(span)
+
+
+# ── the plan ─────────────────────────────────────────────────────────────────────────────────
+
 
 BUFFER: Final = 256 * 1024
 
@@ -159,7 +226,7 @@ def prepare(
                 source,
                 [boundary.offset for boundary in scanned.boundaries],
                 scanned.end,
-                archived_rows.archived(found, archived, is_cut=is_cut),
+                archived_rows(found, archived, is_cut=is_cut),
                 prefix=prefix,
                 judged=found.judged if prefix else 0,
                 progress=second,
@@ -321,7 +388,7 @@ def _write(
     """Write the new live file, on the disk when this returns; return what is going to happen."""
     if (contract := planned.live) is None:
         raise DamagedError("There is nothing to cut.")
-    carry = partial(archived_rows.carried, contract.carried, planned.archived, found.place, source)
+    carry = partial(carried_lines, contract.carried, planned.archived, found.place, source)
     carried = Fingerprint()
     for piece in carry():
         carried.update(piece)

@@ -20,7 +20,7 @@ from sessrotate.in_place.outcome import Outcome
 if TYPE_CHECKING:
     from sessrotate.in_place.gain import Forecast
     from sessrotate.in_place.operations import Progress
-    from sessrotate.job.config.parse import Settings
+    from sessrotate.job.config.file import Settings
     from sessrotate.retention.prune import PrunePlan
 
     Wanted = list[tuple[Place, int]]

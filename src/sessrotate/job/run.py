@@ -33,7 +33,7 @@ from sessrotate.system import locks, ownership, user_folders
 if TYPE_CHECKING:
     from sessrotate.in_place.fleet import Known
     from sessrotate.in_place.operations import Progress
-    from sessrotate.job.config.parse import Settings
+    from sessrotate.job.config.file import Settings
 
 WAIT: Final = 10.0
 """Seconds to wait for each session that another process changes."""

@@ -38,7 +38,7 @@ from sessrotate.retention import (
 )
 
 if TYPE_CHECKING:
-    from sessrotate.job.config.parse import Settings
+    from sessrotate.job.config.file import Settings
     from sessrotate.job.job import Act, Job, Wanted
 
     Deed = Callable[[Job], Iterator[Outcome]]

@@ -17,7 +17,7 @@ from sessrotate.archive import continued, owner, state
 from sessrotate.archive.place import Place
 from sessrotate.clients.common import is_file
 from sessrotate.errors import DamagedError, InputError, RequestError, printable
-from sessrotate.reading import foreign_set, pieces, salvage
+from sessrotate.reading import pieces, salvage
 from sessrotate.reading.pieces import Holder
 from sessrotate.segments import compressed_session, load
 from sessrotate.segments.header_chain import Folder
@@ -82,7 +82,7 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
             return
         # Before our own sets: these take whatever has a header for a segment of theirs.
         folder = around.folder(path)
-        segments = foreign_set.find(path, folder) or load.find(path, folder)
+        segments = salvage.find(path, folder) or load.find(path, folder)
         if segments is not None:
             yield pieces.of_set(segments)
             return

@@ -6,27 +6,29 @@ latest behind its last byte. A set of another tool has no digests, so that it co
 the caller accepts that.
 
 Rule: only reads. What another run moves away meanwhile is not damaged: who reads is told to try
-again.
+again. What came late to a replaced file, and the live file has yet to get, is read from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate.archive import state
 from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.state import State
 from sessrotate.clients.protocol import Client
-from sessrotate.errors import DamagedError, InUseError, StorageError
+from sessrotate.errors import DamagedError, InUseError, StorageError, printable
 from sessrotate.model import Boundary, Span
-from sessrotate.reading import open_segments, pack
+from sessrotate.reading import open_segments
 from sessrotate.reading.open_segments import Loose, OpenSegment, SegmentInfo
-from sessrotate.segments import first_line, load
+from sessrotate.segments import dating, load
 from sessrotate.segments.segment_set import (
     HARMLESS,
     READABLE,
@@ -37,6 +39,7 @@ from sessrotate.segments.segment_set import (
     client_of,
     unreadable,
 )
+from sessrotate.system import locks
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
 
@@ -45,6 +48,41 @@ if TYPE_CHECKING:
     """Is called with a sentence for each run of segments that is left out."""
     Progress = Callable[[int], None]
     """Is called with the number of bytes of the history that are done."""
+    from sessrotate.reading.open_segments import Pieces
+
+
+# ── what came late to a replaced file ────────────────────────────────────────────────────────
+
+
+def interrupted(found: State) -> Iterator[Problem]:
+    """Yield a problem if a run was interrupted, unless one is at work just now."""
+    is_begun = found.intent is not None or found.pack is not None
+    if is_begun and not locks.is_held(found.place.lock):
+        command = "rotate" if found.intent is None else found.intent.finished_by
+        finishes = f"`sessrotate {command} {printable(found.place.session)}` finishes it."
+        yield Problem("leftover", f"A run was interrupted: {finishes}")
+
+
+def late_bytes(found: State, span: Span) -> Iterator[bytes]:
+    """Yield what came late to the pack. Raises DamagedError if the pack is gone."""
+    if found.pack is None:
+        raise DamagedError(f"{printable(str(found.place.pack))} is gone.")
+    yield from found.pack.pieces(span)
+
+
+def with_late(last: OpenSegment, loose: Iterable[Loose]) -> OpenSegment:
+    """Return the last segment with these lines behind it."""
+    parts = [partial(each.read, each.span) for each in loose]
+    size = (last.info.bytes or 0) + sum(each.span.size for each in loose)
+    known = replace(last.info, bytes=size, lines=None)
+    return replace(last, info=known, pieces=partial(_chained, last.pieces, *parts))
+
+
+def _chained(*parts: Pieces) -> Iterator[bytes | memoryview]:
+    return chain.from_iterable(part() for part in parts)
+
+
+# ── holders ──────────────────────────────────────────────────────────────────────────────────
 
 
 _ALLOWABLE: Final = {
@@ -107,13 +145,13 @@ class Holder(Struct, frozen=True):
             return [*self.sealed]
         live, *late = self.loose
         if live.file is None:
-            return [*self.sealed[:-1], pack.behind(self.sealed[-1], self.loose)]
+            return [*self.sealed[:-1], with_late(self.sealed[-1], self.loose)]
         place = sum(each.info.bytes or 0 for each in self.sealed)
         is_cut = self.state is not None and self.state.has_gap
         prefix, number = live.span.start, len(self.sealed)
         found = open_segments.of_live(live.file, self.client, prefix, number, place, is_cut=is_cut)
         *before, last = [*self.sealed, *found]
-        return [*before, pack.behind(last, late) if late else last]
+        return [*before, with_late(last, late) if late else last]
 
     def stream(self, on_gap: OnGap | None = None) -> Iterator[memoryview]:
         """Yield the session's bytes in pieces, each valid until the next is asked for.
@@ -230,7 +268,7 @@ def of_state(found: State) -> Holder:
         tuple(sealed),
         tuple(loose),
         problems=(
-            *pack.interrupted(found),
+            *interrupted(found),
             *(each for each in archive if each.kind != "cut"),
             *found.cuts,  # the state knows of more
         ),
@@ -246,7 +284,7 @@ def _info(segments: SegmentSet, client: Client, part: SegmentFile) -> SegmentInf
     opening: Boundary | None = None
     if part.index and part.file is not None:
         with suppress(DamagedError, StorageError):  # whoever reads it says so
-            opening = first_line.boundary(client, partial(body, segments, part))
+            opening = dating.boundary(client, partial(body, segments, part))
     time = opening.timestamp if opening is not None else None
     return SegmentInfo(part.index, part.size, opening, time, None, "sealed")
 
@@ -266,7 +304,7 @@ def _read(
         elif piece.where == "sealed" and segments is not None and piece.index is not None:
             yield from body(segments, segments.parts[piece.index])
         else:
-            yield from pack.read(found, piece.span)
+            yield from late_bytes(found, piece.span)
     except DamagedError:
         if state.is_replaced(found):
             raise InUseError("The session was replaced while it was read; try again.") from None

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from sessrotate import safe_text
 from sessrotate.in_place.gain import WORTH
 from sessrotate.render import common, segment_table
-from sessrotate.render.columns import Canvas, Columns, Row, table
+from sessrotate.render.columns import Canvas, Columns, Row, cut, cut_middle, table, width
 from sessrotate.render.common import count, size
-from sessrotate.render.widths import cut, cut_middle, width
 from sessrotate.reports import growth
 from sessrotate.reports.model import (
     Contents,

@@ -2,33 +2,266 @@
 
 Rule: only reads. Without kinds, that is the live file, the manifest, and samples of what is
 put away and plain. With kinds, everything is read, and a damaged segment is reported and not
-counted.
+counted. Two ways lead to the same figures: for a session in its client's folder, the plan of a
+rotation has them; whatever else holds a session is opened and counted.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.archive import owner, state
+from sessrotate import clients
+from sessrotate.archive import owner, restored, state
 from sessrotate.archive.place import Place
-from sessrotate.clients.preview import Sight
+from sessrotate.archive.state import State
+from sessrotate.clients.preview import EDGE, Sight
 from sessrotate.errors import DamagedError, StorageError, storage
+from sessrotate.in_place import room
+from sessrotate.model import Segment, Span
+from sessrotate.parsing.lines import count
+from sessrotate.reading import pieces
+from sessrotate.reading.pieces import Holder
 from sessrotate.reading.session import Session, open_session
-from sessrotate.reports import expected_gain, listing, segment_rows
+from sessrotate.reports import expected_gain, file_edges, growth, listing
 from sessrotate.reports.counting import Counts, Tally
 from sessrotate.reports.discovery import FoundSession
-from sessrotate.reports.model import SegmentRow, SessionReport
-from sessrotate.reports.segment_rows import Seen
+from sessrotate.reports.model import SegmentRow, SegmentState, SessionReport
+from sessrotate.segments import compressed_session
 from sessrotate.system import in_use
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     Progress = Callable[[int], None]
     """Is called with the number of bytes done."""
+    from sessrotate.in_place.gain import Forecast
+    from sessrotate.in_place.rotate import RotationPlan
+    from sessrotate.reading.open_segments import SegmentInfo
+    from sessrotate.reading.session import Session
+
+
+# ── by segments ──────────────────────────────────────────────────────────────────────────────
+
+
+_NEVER: Final = "It has not been compacted yet."
+_NOT_LIVE: Final = "None of its files is in a client's folder."
+_COMPRESSED: Final = "Its client keeps it compressed: `sessrotate restore` makes it plain again."
+_NOT_NOW: Final = "An operation on it was interrupted; the next run of sessrotate finishes that."
+
+
+class Seen(Struct, frozen=True):
+    """What is known of a session before its report: whether a client is in it, and its edges.
+
+    `sight` is what the first and last bytes say, None of what is in no client's folder.
+    """
+
+    is_running: bool
+    sight: Sight | None = None
+
+
+def of_plan(
+    found: State,
+    source: Source,
+    planned: RotationPlan,
+    seen: Seen,
+    expected: Forecast,
+    *,
+    is_counted: bool,
+) -> SessionReport:
+    """Return what the plan of a rotation says; `source` is the session's live file.
+
+    `expected` is what the rotation would gain the disk, and need of it.
+
+    With `is_counted`, the lines of the live file are counted.
+    """
+    session, rows = found.place.session, [*_sealed(pieces.of_state(found))]
+    for segment in (*planned.segments, planned.newest):
+        lines = count(source.pieces(planned.in_live(segment.span)))[0] if is_counted else None
+        rows.append(_row(segment, segment.span, lines, "live"))
+    kept = " ".join(planned.refusals) or None
+    if planned.live is None:
+        kept = kept or f"It has not been compacted {planned.since}."
+    return _report(
+        found.place,
+        seen.sight or file_edges.sight(session, file_edges.of_source(source, planned.end), b""),
+        rows,
+        is_running=seen.is_running,
+        session=session,
+        client=clients.in_place().files.NAME,
+        path=found.place.live,
+        live_bytes=planned.end,
+        frees=expected.gained,
+        kept=kept,
+        lacks=room.lacking(found.place.config, expected.need),
+    )
+
+
+def session_rows(
+    session: Session,
+    where: Place | None,
+    known: SessionReport | None,
+    seen: Seen,
+    *,
+    is_counted: bool,
+) -> SessionReport:
+    """Return the report of an open session; `known` is what a plan says of it, if there is one.
+
+    With `is_counted`, lines are counted in segments whose manifest does not tell.
+    """
+    rows = tuple(_opened(session, is_counted=is_counted))
+    live = session.path.stat().st_size if session.path.is_file() else None
+    if where is not None and live is None:  # put away whole: all of it is in the archive
+        rows = tuple(replace(row, state="sealed") if row.state == "live" else row for row in rows)
+    if known is not None:
+        return replace(known, segments=rows, live_bytes=live, growth=growth.spread(rows))
+    kept = _kept(session, where)
+    if kept is None and len(rows) == 1:
+        kept = _NEVER
+    return _report(
+        where,
+        seen.sight or _outside(session, rows),
+        rows,
+        is_running=seen.is_running,
+        session=session.id,
+        client=session.client,
+        path=session.path,
+        live_bytes=live,
+        frees=rows[-1].start,
+        kept=kept,
+    )
+
+
+def _report(
+    where: Place | None,
+    sight: Sight,
+    rows: Sequence[SegmentRow],
+    *,
+    is_running: bool,
+    session: str,
+    client: str,
+    path: Path,
+    live_bytes: int | None,
+    frees: int,
+    kept: str | None,
+    lacks: int = 0,
+) -> SessionReport:
+    """Return a report; `frees` is what a rotation would free unless the session is `kept`."""
+    how = ["rotate", *(["--live"] if is_running else []), session]
+    words = how if where is not None else ["split", str(path)]
+    return SessionReport(
+        id=session,
+        client=client,
+        path=str(path),
+        folder=sight.folder,
+        title=sight.title.text,
+        is_running=is_running,
+        live_bytes=live_bytes,
+        segments=tuple(rows),
+        would_free=frees if kept is None else 0,
+        room_missing=lacks if kept is None else 0,
+        command=shlex.join(["sessrotate", *words]) if kept is None else None,
+        kept=kept,
+        is_restored=where is not None and restored.is_marked(where),
+        growth=growth.spread(rows),
+    )
+
+
+# ── segments ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _sealed(holder: Holder) -> Iterator[SegmentRow]:
+    start = 0
+    for each in holder.sealed:
+        span = Span(start, start + (each.info.bytes or 0))
+        yield _row(each.info, span, each.info.lines, "sealed", each.problem)
+        start = span.end
+
+
+def _opened(session: Session, *, is_counted: bool) -> Iterator[SegmentRow]:
+    start = 0
+    for info in session.segments:
+        problem, lines, size = session.problem(info.index), info.lines, info.bytes
+        if problem is None and (size is None or (lines is None and is_counted)):
+            try:
+                lines, size = count(session.pieces(info.index))
+            except (DamagedError, StorageError) as error:
+                problem = str(error)
+        span = Span(start, start + (size or 0))
+        yield _row(info, span, lines, info.standing, problem)
+        start = span.end
+
+
+def _row(
+    segment: Segment | SegmentInfo,
+    span: Span,
+    lines: int | None,
+    state: SegmentState,
+    problem: str | None = None,
+) -> SegmentRow:
+    return SegmentRow(
+        index=segment.index,
+        start=span.start,
+        bytes=span.size,
+        lines=lines,
+        boundary=segment.boundary,
+        first_timestamp=segment.first_timestamp,
+        last_timestamp=segment.last_timestamp,
+        state=state if problem is None else "absent",
+        problem=problem,
+    )
+
+
+def _kept(session: Session, where: Place | None) -> str | None:
+    """Return why nothing can be moved out of the client's folder, None if something can."""
+    if where is not None:
+        return _NOT_NOW if where.live.exists() else _NOT_LIVE
+    if compressed_session.is_session(session.path.name):
+        return _COMPRESSED
+    same = (each for each in clients.clients() if session.client == each.NAME)
+    refusal = next((client.NOT_IN_PLACE for client in same), None)
+    if refusal is not None:
+        return f"It cannot be rotated where it is: {refusal}"
+    return None if session.segments[0].standing == "live" else _NOT_LIVE
+
+
+# ── what is in sight ─────────────────────────────────────────────────────────────────────────
+
+
+def _outside(session: Session, parts: tuple[SegmentRow, ...]) -> Sight:
+    """Return what is in sight across segments; a gap ends it."""
+    head, tail = b"", b""
+    for part in parts:
+        if part.state == "absent" or len(head) >= EDGE:
+            break
+        head += _edge(session, part.index)
+    for part in reversed(parts):
+        if part.state == "absent" or len(tail) >= EDGE:
+            break
+        tail = _edge(session, part.index, is_end=True) + tail
+    is_whole = sum(part.bytes for part in parts) <= EDGE
+    return session.reader.sight(head[:EDGE], tail[-EDGE:], is_whole=is_whole)
+
+
+def _edge(session: Session, index: int, *, is_end: bool = False) -> bytes:
+    """Return the first or the last bytes of a segment, as far as they can be read."""
+    data = b""
+    with suppress(DamagedError, StorageError):
+        for piece in session.pieces(index):
+            data += piece
+            if is_end:
+                data = data[-EDGE:]
+            elif len(data) >= EDGE:
+                break
+    return data
+
+
+# ── a report ─────────────────────────────────────────────────────────────────────────────────
 
 
 def of_session(path: Path, progress: Progress, *, kinds: Counts | None = None) -> SessionReport:
@@ -77,7 +310,7 @@ def _of(
     if known is not None and kinds is None:
         return replace(known, to_tidy=to_tidy)
     with open_session(path, on_gap=lambda _gap: None) as session:
-        found = segment_rows.of_session(session, where, known, seen, is_counted=kinds is None)
+        found = session_rows(session, where, known, seen, is_counted=kinds is None)
         found = replace(found, to_tidy=to_tidy)
         if kinds is None:
             return found
@@ -109,7 +342,7 @@ def _in_place(
         if told is None:
             return None, to_tidy
         plan, live, expected = told
-        report = segment_rows.of_plan(found, live, plan, seen, expected, is_counted=is_counted)
+        report = of_plan(found, live, plan, seen, expected, is_counted=is_counted)
         return report, to_tidy
 
 

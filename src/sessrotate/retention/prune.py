@@ -1,8 +1,8 @@
-"""Pruning: what a policy removes from archives, shown before it happens.
+"""Pruning: what a policy removes from archives, shown before it happens; and pins against it.
 
 Rule: only what the plan showed is removed. A segment gets a tombstone in the manifest first, then
 moves to the archive's trash; `trash` frees it later. A segment that does not verify, and whatever
-is in use, stays.
+is in use, stays. A pin is an entry in the manifest; it moves and changes no segment.
 """
 
 from __future__ import annotations
@@ -34,6 +34,37 @@ from sessrotate.segments import load
 from sessrotate.segments.manifest import MAX_NOTE, Manifest
 from sessrotate.segments.segment_set import SegmentSet, check
 from sessrotate.system import disk_use, in_use
+
+# ── pins ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def accept_rebuilt(where: Place, wait: float) -> bool:
+    """Let an archive whose manifest was made again be pruned; tell whether it was such a one.
+
+    `wait` is how many seconds to wait for the session's lock. The pins that it has by now count.
+    """
+    with transaction.begin(where, wait) as listed:
+        if listed.is_rebuilt:
+            transaction.replace_segments(where, replace(listed, is_rebuilt=False), {})
+    return listed.is_rebuilt
+
+
+def pin(where: Place, index: int, note: str | None, wait: float) -> None:
+    """Pin a segment with a note, which may be empty; with None, unpin it.
+
+    `wait` is how many seconds to wait for the session's lock. Raises WrongUsageError if there is
+    no such segment, or the note is too long.
+    """
+    if note is not None and len(note) > MAX_NOTE:
+        raise WrongUsageError(f"The note is too long: it can have {MAX_NOTE} characters.")
+    with transaction.begin(where, wait) as listed:
+        entry = next((each for each in listed.segments if each.segment.index == index), None)
+        if entry is None or entry.pruned is not None:
+            raise WrongUsageError(f"{printable(where.session)} has no sealed segment {index}.")
+        transaction.replace_segments(where, listed, {index: replace(entry, pin=note)})
+
+
+# ── pruning ──────────────────────────────────────────────────────────────────────────────────
 
 
 class Holding(Struct, frozen=True):

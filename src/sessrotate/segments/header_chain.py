@@ -21,7 +21,7 @@ from sessrotate import errors, names
 from sessrotate.clients.protocol import Client
 from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError, printable, storage
 from sessrotate.model import CODECS, Codec, Layout
-from sessrotate.segments import first_line, header
+from sessrotate.segments import dating, header
 from sessrotate.segments.header import Header
 from sessrotate.segments.scan import MAX_BOUNDARIES
 from sessrotate.segments.segment_set import (
@@ -346,6 +346,6 @@ def _is_time_of_first_line(
             yield memoryview(buffer)[start:end]
 
     try:
-        return first_line.time(client, body) == time
+        return dating.time(client, body) == time
     except DamagedError:
         return True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sessrotate.errors import InUseError
 from sessrotate.model import Boundary, Scan, Segment, Span
-from sessrotate.segments import dating, first_line, plan
+from sessrotate.segments import dating, plan
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def segments(
     parts = plan.spans(scanned, prefix, is_cut=is_cut)
     if is_cut:
         kept, _ = parts[0]
-        time = first_line.time(client, partial(source.pieces, kept))
+        time = dating.time(client, partial(source.pieces, kept))
         parts[0] = (kept, Boundary(kept.start, timestamp=time))
     times = dating.times(source, client, parts)
     return plan.segments(parts, times, number=number, shift=start - prefix, is_cut=is_cut)

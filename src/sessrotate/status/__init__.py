@@ -30,7 +30,7 @@ from sessrotate.hook import installation
 from sessrotate.in_place.fleet import Known
 from sessrotate.in_place.outcome import Outcome
 from sessrotate.job import run, run_log
-from sessrotate.job.config.parse import Settings
+from sessrotate.job.config.file import Settings
 from sessrotate.job.run_log import LastRun
 from sessrotate.job.schedule.installed import installed
 from sessrotate.reports import next_steps, on_disk

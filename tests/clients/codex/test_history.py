@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.clients.codex import live
+from sessrotate.clients.codex import reader
 from sessrotate.parsing.records import LONGEST, Record
 from support.examples import examples
 from support.lines import any_lines
@@ -26,7 +26,7 @@ VALUES = st.recursive(
 def found(data: bytes, size: int, offset: int = 0) -> list[Record]:
     record = Record(3, offset, data, len(data))
     pieces = (data[at : at + size] for at in range(0, len(data), size))
-    return list(live.items(record, pieces))
+    return list(reader.items(record, pieces))
 
 
 @given(

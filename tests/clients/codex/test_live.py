@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.clients.codex.live import conversation, live, rewound
-from sessrotate.clients.codex.reader import view
+from sessrotate.clients.codex.reader import conversation, live, rewound, view
 from sessrotate.parsing.records import LONGEST, Record
 from support.codex_sessions import FILES, Opened, Rows, message, opened
 from support.examples import examples

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.errors import RefusedError, WrongUsageError, printable
-from sessrotate.job.config import keys, parse
+from sessrotate.job.config import file, keys
 from sessrotate.job.config.keys import Key
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def is_set(text: str, key: Key) -> bool:
 
     Raises WrongUsageError if the text is no settings file.
     """
-    return key.title in parse.parsed(text).lines
+    return key.title in file.parsed(text).lines
 
 
 def with_setting(text: str, key: Key, given: str) -> str:
@@ -32,7 +32,7 @@ def with_setting(text: str, key: Key, given: str) -> str:
 
     Raises RefusedError if its table has no lines of its own, WrongUsageError as `is_set` does.
     """
-    parse.parsed(text)
+    file.parsed(text)
     import tomlkit  # noqa: PLC0415 - as in `_document`
 
     end = "\r\n" if "\r\n" in text else "\n"
