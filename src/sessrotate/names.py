@@ -44,9 +44,6 @@ KEPT: Final = "before-cleanup"
 PARTIAL: Final = ".partial"
 """The end of the name of an unfinished file."""
 
-NEXT_MANIFEST: Final = MANIFEST + PARTIAL
-"""The manifest that an archive will have once the live file is replaced."""
-
 SUFFIX: Final = ".jsonl"
 
 ROTATED: Final = b'{"type":"segment_header",'

@@ -13,55 +13,55 @@ from sessrotate.archive.recovery_table import (
     DRAFTED,
     MATCHES,
     ROWS,
-    SIGNS,
     Drafted,
     Match,
-    Sign,
     decided,
 )
 
-CASES = list(product(get_args(Operation), MATCHES, DRAFTED, SIGNS))
+CASES = list(product(get_args(Operation), MATCHES, DRAFTED, (True, False)))
 
 
 def test_the_table_is_about_every_case() -> None:
     assert set(MATCHES) == set(get_args(Match))
     assert set(DRAFTED) == set(get_args(Drafted))
-    assert set(SIGNS) == set(get_args(Sign))
     assert {row.standing for row in ROWS} == set(get_args(recovery_table.Standing))
     assert {row.deed for row in ROWS} == set(get_args(recovery_table.Deed))
-    for case in CASES:
-        assert decided(*case) in ROWS
+    for *case, has_pack in CASES:
+        assert decided(*case, has_pack=has_pack) in ROWS
 
 
 def test_every_row_decides_something() -> None:
     for row in ROWS:
-        assert any(decided(*case) is row for case in CASES), row
+        assert any(decided(*case, has_pack=pack) is row for *case, pack in CASES), row
 
 
 @pytest.mark.parametrize(
-    ("operation", "live", "sign"), [*product(get_args(Operation), MATCHES, SIGNS)]
+    ("operation", "live", "has_pack"), [*product(get_args(Operation), MATCHES, (True, False))]
 )
 def test_what_is_done_fits_what_the_files_say(
-    operation: Operation, live: Match, sign: Sign
+    operation: Operation, live: Match, has_pack: bool
 ) -> None:
     """The promises behind the rows, each by itself."""
     for drafted in DRAFTED:
-        row = decided(operation, live, drafted, sign)
+        row = decided(operation, live, drafted, has_pack=has_pack)
         is_elsewhere = drafted in {"old", "live", "absent"}
         if row.standing == "after":
             assert row.deed == "finish", "what was done is never undone"
-            assert live in {"new", "kept"} or sign == "done" or is_elsewhere, "no other proof"
+            assert live in {"new", "kept"} or is_elsewhere, "no other proof"
         if row.deed == "undo":
-            assert sign != "done", "nothing is undone that sealed anything"
-            is_unneeded = live in {"old", "absent", "pack"} or sign == "no pack"
+            is_unneeded = live in {"old", "absent", "pack"} or not has_pack
             is_undone = drafted in {"new", "stranger"}
             assert is_unneeded or is_undone, "the pack may have the only copy"
-        if live == "pack" and sign == "none":
+        if live == "pack":
             assert row.standing == "before", "the live file is the one that was to be replaced"
         if drafted == "old" and live not in {"pack", "absent"}:
             assert row.standing == "after", "it came out of the exchange"
-        if drafted == "stranger" and live == "new" and sign == "none":
+        if drafted == "stranger" and live == "new":
             assert row.deed == "put back", "another program's file is the newest"
         is_in_doubt = live == "other" or (operation == "rotate" and live == "absent")
-        if is_in_doubt and sign == "none" and drafted in {"absent", "unread"}:
+        if (
+            is_in_doubt
+            and has_pack
+            and (drafted == "unread" or (drafted, live) == ("absent", "absent"))
+        ):
             assert row.deed == "refuse", "in doubt nothing is touched"

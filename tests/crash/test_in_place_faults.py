@@ -121,7 +121,7 @@ def check_errors(name: str, number: int, *, lasting: bool) -> int:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("number", "lasting"), FAULTS)
 def test_any_call_may_fail(name: str, number: int, lasting: bool) -> None:
-    assert check_errors(name, number, lasting=lasting) > 20
+    assert check_errors(name, number, lasting=lasting) > 15
 
 
 class Interrupted(Faults):
@@ -138,7 +138,7 @@ def test_any_call_may_be_interrupted_by_a_signal(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.modules[__name__], "Faults", Interrupted)
-    assert check_errors(name, errno.EINTR, lasting=False) > 6
+    assert check_errors(name, errno.EINTR, lasting=False) > 5
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -159,7 +159,7 @@ def test_any_call_of_a_recovery_may_fail(name: str, lasting: bool) -> None:
         calls += check_every_fault(
             image, recovered, partial(raised, errno.ENOSPC), check, lasting=lasting
         )
-    assert calls > 50
+    assert calls > 35
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -280,4 +280,4 @@ def test_no_call_that_changes_the_disk_gets_past_the_faults(name: str) -> None:
     assert tally.calls["mkdir"] <= calls.pop("mkdir", 0)
     del tally.calls["mkdir"]
     assert calls == tally.calls
-    assert calls["rename"] + calls["link"] > 1
+    assert calls["rename"] + calls["link"] >= 1

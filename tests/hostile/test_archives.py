@@ -301,12 +301,9 @@ MANIFEST: Final = [
 
 INTENT: Final = [
     *((0, (key,)) for key in ("format", "session", "project", "intent", "away", "restored")),
-    *((0, ("intent", key)) for key in ("operation", "first", "swap")),
+    *((0, ("intent", key)) for key in ("operation", "first", "count", "swap")),
     *((0, ("intent", "swap", key)) for key in ("cut", "prefix", "old", "new", "tail", "batch")),
     *((0, ("intent", "swap", mark, "size")) for mark in ("old", "new", "tail")),
-    (1, ("session",)),
-    (2, ("file",)),
-    (4, ("start",)),
 ]
 
 
@@ -335,7 +332,7 @@ def test_a_forged_intent_is_an_error_or_right(
 
 
 FORGED_LATE: Final = [
-    *((key,) for key in ("operation", "first")),
+    *((key,) for key in ("operation", "first", "count")),
     *(("swap", key) for key in ("cut", "prefix", "old", "new", "tail", "batch")),
     *(("swap", "batch", key) for key in ("span", "floor")),
     *(("swap", "batch", "span", key) for key in ("start", "end")),

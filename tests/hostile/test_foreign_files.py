@@ -119,7 +119,7 @@ def forged(home: Home, old: bytes) -> None:
             tail=Mark.of(b""),
         ),
         first=1,
-        manifest=listed,
+        count=1,
     )
     (home.archive / "record.json").write_bytes(record.dump(Record(ID, homes.PROJECT, doing)))
     (home.archive / "manifest.json").write_bytes(manifest.dump(listed))

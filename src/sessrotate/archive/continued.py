@@ -222,10 +222,13 @@ def _was_restored(live: Path, archive: Path) -> bool:
     return False
 
 
-def holds(source: Source, segments: Iterable[SealedSegment]) -> bool:
-    """Tell whether a file has each of these segments where it stands in the whole history."""
+def holds(source: Source, segments: Iterable[SealedSegment], shift: int = 0) -> bool:
+    """Tell whether a file has each of these segments where it stands in the whole history.
+
+    `shift` is where in the file the history begins, in bytes; negative where that is not in it.
+    """
     return all(
-        is_at(source, entry.segment.span.start, Mark(entry.segment.span.size, entry.digest))
+        is_at(source, entry.segment.span.start + shift, Mark(entry.segment.span.size, entry.digest))
         for entry in segments
     )
 
@@ -260,13 +263,14 @@ def _leads_up_to(header: LiveHeader, archive: Path) -> bool:
 
 
 def _manifests(archive: Path) -> Iterator[Manifest]:
-    """Yield the manifest of an archive, and the one that it will have after what was interrupted.
+    """Yield the manifest of an archive, and the one that it had before what was interrupted.
 
     What cannot be read fits nothing.
     """
     with suppress(SessrotateError, OSError):
-        yield manifest.parse(load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES))
-    with suppress(SessrotateError, OSError):
+        listed = manifest.parse(load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES))
+        yield listed
         begun = record.read(archive).intent
-        if begun is not None:
-            yield begun.manifest
+        before = None if begun is None else manifest.until(listed, begun.first)
+        if before is not None:
+            yield before

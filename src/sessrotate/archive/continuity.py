@@ -234,24 +234,21 @@ def _quoted(*paths: Path) -> str:
 def missing(found: FoundFiles) -> list[int]:
     """Return which segments the live file goes on from that are neither archived nor in the trash.
 
-    Those that a manifest lists are left out: it says where they are.
+    None where a manifest says where they are.
     """
-    if found.header is None:
+    if found.header is None or found.manifest is not None:
         return []
-    known = 0 if found.manifest is None else len(found.manifest.segments)
     trash = (path.name for path in listed_in(found.place.archive / names.TRASH))
     there, session = {*found.listing, *trash}, found.place.session
     # A header may say any number: of more than are there by far, the first ones tell enough.
     return [
         index
-        for index in range(known, min(found.header.index, known + len(there) + _ENOUGH))
+        for index in range(min(found.header.index, len(there) + _ENOUGH))
         if names.sealed_file(session, index) not in there
     ]
 
 
 def _lost(found: FoundFiles) -> str:
-    if found.manifest is not None:
-        return "does not list its newest segments"
     return "is damaged" if names.MANIFEST in found.listing else "is gone"
 
 
@@ -274,7 +271,7 @@ def _kind(
     if continued.ends_at(listed, header):
         return None if reason is None else "changed"
     if header.start > listed.source_bytes:
-        return "newer" if missing(found) else "no manifest"
+        return "newer"
     parents = {entry.digest for entry in listed.segments[:-1]}
     return "older" if header.parent_digest in parents else "other"
 

@@ -31,7 +31,7 @@ from sessrotate.system import disk_use
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from sessrotate.archive.recovery_table import Drafted, Match, Sign
+    from sessrotate.archive.recovery_table import Drafted, Match
 
 
 class Restored(Struct, frozen=True):
@@ -220,7 +220,6 @@ def look(
             file.freeze()
     line = b"" if source is None else continued.first_line(source)
     header = live_header.parse(line, place.session)
-    # After the record, which stays until the manifest is the one that it announces.
     listed, whole = _listed(place, source, header, listing, told)
     kept = () if is_gone else tuple(_kept(place, None if doing is None else pack))
     found = FoundFiles(
@@ -236,15 +235,11 @@ def look(
         successor=_successor(source, doing, kept, stack),
         restored=whole,
     )
-    said = {names.MANIFEST: found.manifest, names.RECORD: None if doing is None else doing.manifest}
-    for name, each in said.items():
-        if each is not None and (
-            each.session != place.session or each.layout != "numbered" or each.source_digest
-        ):
-            shown = printable(str(place.archive / name))
-            raise DamagedError(
-                f"{shown} does not belong to {printable(place.session)}: move it away."
-            )
+    if listed is not None and (
+        listed.session != place.session or listed.layout != "numbered" or listed.source_digest
+    ):
+        shown = printable(str(place.archive / names.MANIFEST))
+        raise DamagedError(f"{shown} does not belong to {printable(place.session)}: move it away.")
     return found
 
 
@@ -355,11 +350,19 @@ def match(found: FoundFiles, begun: Intent) -> Match:
         return "absent"
     if pack is not None and pack.identity().is_same_file(live.identity()):
         return "pack"
-    if is_at(live, 0, begun.swap.new):
+    if is_at(live, 0, begun.swap.new) or _counts_all(found, begun):
         return "new"
     if found.successor is not live:
         return "kept"
     return "old" if is_at(live, 0, begun.swap.old) else "other"
+
+
+def _counts_all(found: FoundFiles, begun: Intent) -> bool:
+    """Tell by its header whether the live file is the one of a rotation, whatever a record says."""
+    header, live, listed = found.header, found.live, found.manifest
+    if not begun.count or header is None or live is None or listed is None:
+        return False
+    return continued.ends_at(listed, header) and continued.misfit(header, live) is None
 
 
 def drafted(found: FoundFiles) -> Drafted:
@@ -379,10 +382,3 @@ def drafted(found: FoundFiles) -> Drafted:
 def _is(source: Source | None, status: os.stat_result) -> bool:
     here = None if source is None else source.identity()
     return here is not None and (here.device, here.inode) == (status.st_dev, status.st_ino)
-
-
-def sign(found: FoundFiles, begun: Intent) -> Sign:
-    """Return what else tells."""
-    if begun.moved and found.manifest == begun.manifest:  # it lists them only after the swap
-        return "done"
-    return "none" if found.pack is not None else "no pack"

@@ -11,17 +11,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
-from msgspec.structs import asdict
 
 from sessrotate import names, units
 from sessrotate.errors import DamagedError, SessrotateError
 from sessrotate.model import CODECS, Count, Digest, SealedSegment, Span
-from sessrotate.segments import load, manifest, one_line
+from sessrotate.segments import load, one_line
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
@@ -31,9 +29,9 @@ Operation = Literal["rotate", "restore"]
 HEAD: Final = 4096
 """Most bytes of a file's beginning by which it is recognised."""
 
-_MAX_LINE: Final = 64 * 1024 * 1024
+MAX_BYTES: Final = 64 * 1024 * 1024
 
-MAX_BYTES: Final = manifest.MAX_BYTES + _MAX_LINE
+_MOST_SEGMENTS: Final = 1_000_000
 
 MOST: Final = 50_000
 """Files of a session that are compressed at most: as many as fit into a line."""
@@ -104,47 +102,34 @@ NO_SWAP: Final = Swap(Mark.of(b""), Mark.of(b""), 0, 0, Mark.of(b""))
 class Intent(Struct, frozen=True):
     """One rotation or restoration.
 
-    A rotation brings the segments of `manifest` from number `first` on to the archive, or none if
-    it only brings rows back, or what its client trimmed; `manifest` is what the archive's will be,
-    and has no segments where there is to be none. A restoration takes nothing from the archive of
-    `manifest`.
+    A rotation brings `count` segments to the archive, from number `first` on: none if it only
+    brings rows back, or what its client trimmed. The manifest lists them before the swap, and the
+    header of the live file says how many of them count. A restoration brings none.
     """
 
     operation: Operation
     swap: Swap
-    first: int
-    manifest: Manifest
+    first: Count
+    count: Count = 0
 
     @property
     def moves_nothing(self) -> bool:
         """Whether nothing of the history goes to the archive, or comes from it."""
-        return self.operation != "restore" and not self.moved
-
-    @property
-    def moved(self) -> tuple[SealedSegment, ...]:
-        """The segments that it brings to the archive, which has their files before the swap."""
-        return self.manifest.segments[self.first :] if self.operation == "rotate" else ()
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The names of their files."""
-        session = self.manifest.session
-        return tuple(names.sealed_file(session, entry.segment.index) for entry in self.moved)
-
-    @property
-    def listed(self) -> Manifest | None:
-        """What the archive's manifest is, or will be; None where there is to be no archive."""
-        return self.manifest if self.manifest.segments else None
+        return self.operation != "restore" and not self.count
 
     @property
     def finished_by(self) -> str:
         """The command that finishes it, or undoes it."""
         return "restore" if self.operation == "restore" else "rotate"
 
-    def in_pack(self, span: Span) -> Span:
-        """Return where in the pack a part of the history stands that was not archived before."""
-        shift = self.swap.cut - self.manifest.source_bytes
-        return Span(span.start + shift, span.end + shift)
+    def moved(self, listed: Manifest | None) -> tuple[SealedSegment, ...]:
+        """Return the segments that it brings to the archive with this manifest."""
+        return () if listed is None else listed.segments[self.first : self.first + self.count]
+
+    def files(self, session: str) -> tuple[str, ...]:
+        """Return the names of their files, which the archive has before the swap."""
+        numbers = range(self.first, self.first + self.count)
+        return tuple(names.sealed_file(session, number) for number in numbers)
 
 
 class CompressedFile(Struct, frozen=True, array_like=True):
@@ -203,47 +188,16 @@ class Record(Struct, frozen=True):
     waiting: tuple[Waiting, ...] = ()
 
 
-class _Intent(Struct, frozen=True):
-    """All that a line says of an intent: the manifest as it will be is behind it."""
-
-    operation: Operation
-    swap: Swap
-    first: Count
-
-
-class _Line(Struct, frozen=True):
-    """The first line of a record; if there is an intent, its manifest follows."""
-
-    session: str
-    project: str
-    intent: _Intent | None
-    away: PutAway | None
-    restored: str | None
-    waiting: tuple[Waiting, ...]
-
-
 def dump(record: Record) -> bytes:
     """Return the record as the bytes of its file."""
-    begun, told, listed = record.intent, None, b""
-    if begun is not None:
-        told = _Intent(begun.operation, begun.swap, begun.first)
-        listed = manifest.dump(begun.manifest)
-    line = _Line(**(asdict(record) | {"intent": told}))
-    return one_line.dump(line) + listed
+    return one_line.dump(record)
 
 
 def parse(data: bytes, session: str) -> Record:
     """Return the record of a session that these bytes are; raise DamagedError if they are none."""
-    first = BytesIO(data).readline(_MAX_LINE)
-    line, intent = one_line.parse(first, _Line), None
-    with suppress(DamagedError):
-        if line is not None and (told := line.intent) is not None:
-            listed = manifest.parse(data[len(first) :], may_be_empty=True)
-            intent = Intent(told.operation, told.swap, told.first, listed)
-        if line is not None and line.session == session and _is_sound(line, intent):
-            record = Record(**(asdict(line) | {"intent": intent}))
-            if intent is not None or len(first) == len(data):
-                return record
+    record = one_line.parse(data, Record)
+    if record is not None and record.session == session and _is_sound(record):
+        return record
     raise DamagedError(f"The {names.RECORD} of the archive is damaged: restore it from a backup.")
 
 
@@ -304,24 +258,21 @@ def _compressed(folder: Path) -> Iterator[CompressedFile]:
                         yield CompressedFile(file.removesuffix(_ZST), size)
 
 
-def _is_sound(line: _Line, intent: Intent | None) -> bool:
-    is_named = not line.project or names.is_plain(line.project)
-    is_dated = line.restored in {None, "", UNKNOWN} or units.seconds(line.restored) is not None
-    is_batch = all(each.batch is None or each.batch.span.size >= 0 for each in line.waiting)
-    return is_named and is_dated and is_batch and (intent is None or _makes_sense(intent))
+def _is_sound(told: Record) -> bool:
+    is_named = not told.project or names.is_plain(told.project)
+    is_dated = told.restored in {None, "", UNKNOWN} or units.seconds(told.restored) is not None
+    is_batch = all(each.batch is None or each.batch.span.size >= 0 for each in told.waiting)
+    return is_named and is_dated and is_batch and (told.intent is None or _makes_sense(told.intent))
 
 
 def _makes_sense(intent: Intent) -> bool:
     swap = intent.swap
     late = None if swap.batch is None else swap.batch.span
-    is_batch = late is None or (late.size > 0 and late.start >= swap.cut)
-    listed = intent.manifest
-    if not is_batch or intent.first > len(listed.segments):
+    if late is not None and not (late.size > 0 and late.start >= swap.cut):
         return False
     if intent.operation == "restore":
-        is_all = intent.first == len(listed.segments)
-        return is_all and swap.prefix == listed.source_bytes
+        return not intent.count
     # One that moves nothing gives the tail another prefix, and that must be told apart.
-    moved = sum(entry.segment.span.size for entry in intent.moved)
-    does = moved > 0 or (not moved and swap.cut > 0 and swap.old != swap.new)
-    return does and swap.cut >= moved
+    return intent.first + intent.count <= _MOST_SEGMENTS and (
+        bool(intent.count) or (swap.cut > 0 and swap.old != swap.new)
+    )

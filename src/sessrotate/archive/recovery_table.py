@@ -23,10 +23,6 @@ Drafted = Literal["absent", "old", "live", "new", "stranger", "unread"]
 the new file is to hold; or any other file, which another program saved while names were exchanged.
 "unread" is one of the last two, and only whoever holds the lock looks which."""
 
-Sign = Literal["done", "none", "no pack"]
-"""What else tells: the archive lists what was moved there, which happens only after the swap
-("done"); or nothing, with a pack or without one."""
-
 Deed = Literal["undo", "finish", "refuse", "put back"]
 """What the next run does: remove what was made for the swap; do the rest; touch nothing; or give
 the live file's name back to the stranger, and decide again."""
@@ -49,65 +45,59 @@ DRAFTED: Final[dict[Drafted, str]] = {
     "unread": "not looked into",
 }
 
-SIGNS: Final[dict[Sign, str]] = {
-    "done": "the archive lists it",
-    "none": "nothing",
-    "no pack": "no pack",
-}
-
 
 class Row(Struct, frozen=True):
     """What is decided where a rotation or restoration was interrupted; None stands for anything."""
 
     live: Match | None
     drafted: Drafted | None
-    sign: Sign | None
     standing: Standing
     deed: Deed
     why: str
     only: Operation | None = None
+    has_pack: bool | None = None
 
-    def fits(self, operation: Operation, live: Match, drafted: Drafted, sign: Sign) -> bool:
+    def fits(self, operation: Operation, live: Match, drafted: Drafted, *, has_pack: bool) -> bool:
         """Tell whether this row is about such a case."""
         return (
             self.only in {None, operation}
             and self.live in {None, live}
             and self.drafted in {None, drafted}
-            and self.sign in {None, sign}
+            and self.has_pack in {None, has_pack}
         )
 
 
 ROWS: Final = (
-    Row(None, None, "done", "after", "finish", "It lists that only behind the exchange."),
-    Row("pack", None, None, "before", "undo", "The names were not exchanged."),
-    Row(None, "old", None, "after", "finish", "The old file came out of the exchange."),
-    Row(None, "live", None, "after", "finish", "The draft has its new name as well."),
-    Row("new", "stranger", None, "unknown", "put back", "It was saved last."),
-    Row("new", None, None, "after", "finish", "The names were exchanged."),
-    Row("old", None, None, "before", "undo", "The exchange did not last."),
-    Row("absent", None, None, "before", "undo", "There was no old file.", only="restore"),
-    Row("other", None, "no pack", "unknown", "undo", "Without a pack nothing follows."),
-    Row(None, "new", None, "before", "undo", "The new file has no other name."),
-    Row(None, "stranger", None, "before", "undo", "The live file was saved last."),
-    Row("kept", None, None, "after", "finish", "The new file had the live file's name."),
-    Row(None, None, None, "unknown", "refuse", "The pack has everything."),
+    Row("pack", None, "before", "undo", "The names were not exchanged."),
+    Row(None, "old", "after", "finish", "The old file came out of the exchange."),
+    Row(None, "live", "after", "finish", "The draft has its new name as well."),
+    Row("new", "stranger", "unknown", "put back", "It was saved last."),
+    Row("new", None, "after", "finish", "The names were exchanged."),
+    Row("old", None, "before", "undo", "The exchange did not last."),
+    Row("absent", None, "before", "undo", "There was no old file.", only="restore"),
+    Row("other", "absent", "after", "finish", "Its name went after the exchange.", has_pack=True),
+    Row(None, "new", "before", "undo", "The new file has no other name."),
+    Row(None, "stranger", "before", "undo", "The live file was saved last."),
+    Row("kept", None, "after", "finish", "The new file had the live file's name."),
+    Row(None, None, "unknown", "undo", "Without a pack nothing follows.", has_pack=False),
+    Row(None, None, "unknown", "refuse", "The pack has everything."),
 )
 
 
-def decided(operation: Operation, live: Match, drafted: Drafted, sign: Sign) -> Row:
+def decided(operation: Operation, live: Match, drafted: Drafted, *, has_pack: bool) -> Row:
     """Return what counts for an interrupted operation."""
-    return next(row for row in ROWS if row.fits(operation, live, drafted, sign))
+    return next(row for row in ROWS if row.fits(operation, live, drafted, has_pack=has_pack))
 
 
 def table() -> str:
     """Return the rows as a table of Markdown."""
-    heads = ("the live file is", "`live.partial` is", "else")
+    heads = ("the live file is", "`live.partial` is", "the pack is")
     lines = [f"| {' | '.join(heads)} | so the swap | the next run | because |"]
     lines.append("|---|---|---|---|---|---|")
     for row in ROWS:
         live = "anything" if row.live is None else MATCHES[row.live]
         drafted = "" if row.drafted is None else DRAFTED[row.drafted]
-        sign = "" if row.sign is None else SIGNS[row.sign]
+        pack = "" if row.has_pack is None else "there" if row.has_pack else "gone"
         done = {"before": "was not done", "after": "was done", "unknown": "is in doubt"}
         deeds = {
             "undo": "undoes",
@@ -116,6 +106,6 @@ def table() -> str:
             "put back": "puts it back",
         }
         live += "" if row.only is None else f" (`{row.only}`)"
-        cells = (live, drafted, sign, done[row.standing], deeds[row.deed], row.why)
+        cells = (live, drafted, pack, done[row.standing], deeds[row.deed], row.why)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

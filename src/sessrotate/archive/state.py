@@ -30,10 +30,10 @@ from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.late_lines import is_at, residue
 from sessrotate.archive.owner import check_own
 from sessrotate.archive.place import Place
-from sessrotate.archive.recovery_table import Deed, Drafted, Match, Sign, Standing
+from sessrotate.archive.recovery_table import Deed, Drafted, Match, Standing
 from sessrotate.errors import DamagedError, InUseError, WrongUsageError, storage
-from sessrotate.model import Span
-from sessrotate.segments import live_header, segment_set
+from sessrotate.model import SealedSegment, Span
+from sessrotate.segments import live_header, manifest, segment_set
 from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import Problem
 
@@ -45,10 +45,11 @@ _NONE: Final = Span(0, 0)
 class State(FoundFiles, frozen=True, kw_only=True):
     """What was found, and what follows from it.
 
-    * `match`, `drafted`, `sign`: what the table in `recovery_table` decides by.
+    * `match`, `drafted`: what the table in `recovery_table` decides by.
     * `standing`: whether the intent's swap was done; `deed`: what the next run does about it. Both
       are from that table; without an intent, "before" and None.
-    * `listed`: the manifest that the live file goes on from, None if it is the whole history.
+    * `listed`: the manifest of the segments that the live file goes on from, None if it is the
+      whole history.
     * `is_pack_known`: the pack begins like the file that was to be replaced, and has its history.
     * `residue`: what came late to the pack, and the `successor` has yet to get.
     * `cut`: where the client cut the live file since the last rotation, None if it did not. Unless
@@ -59,7 +60,6 @@ class State(FoundFiles, frozen=True, kw_only=True):
 
     match: Match
     drafted: Drafted
-    sign: Sign
     standing: Standing
     deed: Deed | None
     listed: Manifest | None
@@ -135,13 +135,12 @@ class State(FoundFiles, frozen=True, kw_only=True):
 def _judged(found: FoundFiles) -> State:
     begun, drafted = found.intent, found_files.drafted(found)
     match: Match = "other"
-    sign: Sign = "none"
     row = None
     if begun is not None:
-        match, sign = found_files.match(found, begun), found_files.sign(found, begun)
-        row = recovery_table.decided(begun.operation, match, drafted, sign)
+        match, has_pack = found_files.match(found, begun), found.pack is not None
+        row = recovery_table.decided(begun.operation, match, drafted, has_pack=has_pack)
     was_swapped = row is not None and row.standing == "after"
-    listed = _listed(found, was_swapped=was_swapped)
+    listed = _listed(found)
     rest = _residue(found) if was_swapped else _NONE
     reason = None
     if found.header is not None and found.live is not None:
@@ -160,7 +159,6 @@ def _judged(found: FoundFiles) -> State:
         **asdict(found),
         match=match,
         drafted=drafted,
-        sign=sign,
         standing="before" if row is None else row.standing,
         deed=None if row is None else row.deed,
         listed=listed,
@@ -190,11 +188,34 @@ def _cut(found: FoundFiles, listed: Manifest | None) -> Cut | None:
     return cut if trimmed.are_archived(live, before, found.place, listed) else None
 
 
-def _listed(found: FoundFiles, *, was_swapped: bool) -> Manifest | None:
-    begun = found.intent
-    if begun is not None and was_swapped:
-        return begun.listed if begun.operation == "rotate" else None
-    return None if found.restored is not None else found.manifest
+def _listed(found: FoundFiles) -> Manifest | None:
+    """Return the manifest of the segments that count: as many as the live file's header says.
+
+    What a rotation brings to the archive is listed before that header is there. Where no record
+    tells of one, more are spare only if the live file has all of them: an older copy may lack some.
+    """
+    listed = None if found.restored is not None else found.manifest
+    if listed is None or found.live is None:
+        return listed
+    count = 0 if found.header is None else found.header.index
+    if found.intent is not None or spare(found):
+        return manifest.until(listed, count)
+    return listed
+
+
+def spare(found: FoundFiles) -> tuple[SealedSegment, ...]:
+    """Return the segments that are listed, and that the live file does not count and has itself.
+
+    Where something is under way, that decides. Reads as much of the live file.
+    """
+    header, live, listed = found.header, found.live, found.manifest
+    if header is None or live is None or listed is None or found.intent is not None:
+        return ()
+    entries = listed.segments[header.index :]
+    shift = live_header.prefix(header) - header.start
+    if any(entry.pruned is not None for entry in entries):
+        return ()
+    return entries if continued.holds(live, entries, shift) else ()
 
 
 def _residue(found: FoundFiles) -> Span:

@@ -76,7 +76,7 @@ def is_new(found: State, begun: Intent, draft: Source) -> bool:
     if size != swap.prefix + swap.tail.size or not is_at(draft, swap.prefix, swap.tail):
         return False
     if begun.operation == "restore":
-        return holds(draft, begun.manifest.segments)
+        return found.manifest is not None and holds(draft, found.manifest.segments)
     if swap.new.size == swap.prefix:
         return is_at(draft, 0, swap.new)
     head = live_header.parse(first_line(draft), found.place.session)

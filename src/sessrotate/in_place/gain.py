@@ -116,10 +116,10 @@ def needed(planned: RotationPlan, source: Source) -> Need:
 
 
 def _beside(planned: RotationPlan, root: Path) -> int:
-    """Return how many bytes of the disk the record takes, and the folders that are not there yet.
+    """Return how many bytes of the disk notes take, and the folders that are not there yet.
 
-    The record lists each segment. Where folders take no blocks (tmpfs, btrfs), the client's own
-    does not either. `root` is that of all that is ours.
+    The new manifest lists the segments that are archived already, too. Where folders take no
+    blocks (tmpfs, btrfs), the client's own does not either. `root` is that of all that is ours.
     """
     folders = [root, root / place.ARCHIVES, root / place.LOCKS]
     missing = sum(not os.path.lexists(folder) for folder in folders) + (not planned.archived)
@@ -127,8 +127,7 @@ def _beside(planned: RotationPlan, root: Path) -> int:
         each = min(BLOCK, disk_use.allocated(root.parent.lstat()))
     except OSError:
         each = BLOCK
-    listed = _LISTED * (len(planned.segments) + 1)
-    return blocks(listed) + missing * each
+    return BLOCK + blocks(_LISTED * len(planned.archived)) + missing * each
 
 
 def peak(steps: Iterable[tuple[int, int]]) -> int:
@@ -160,7 +159,10 @@ def _of_leftovers(found: State) -> int:
 
     The pack may be another name of the live file.
     """
-    where, copies = found.place, () if found.intent is None else found.intent.files
+    where, copies = (
+        found.place,
+        () if found.intent is None else found.intent.files(found.place.session),
+    )
     made = [each for each in found.listing if names.is_leftover(each) or each in copies]
     files = [where.archive / name for name in made]
     return disk_use.of(where.live, *files) - disk_use.of(where.live)

@@ -81,7 +81,8 @@ def _longest_name(folder: Path) -> int:
 def strangers(found: State, segments: Sequence[Segment]) -> str | None:
     """Return what stands where a segment is to go: nothing that we do not know is overwritten."""
     wanted = {names.sealed_file(found.place.session, part.index) for part in segments}
-    ours = () if found.intent is None else found.intent.files  # undone before, if this is a plan
+    ours = () if found.intent is None else found.intent.files(found.place.session)
+    # What was interrupted is undone before, if this is a plan.
     files = sorted((wanted & found.listing).difference(ours))
     if not files:
         return None

@@ -60,7 +60,7 @@ def is_overtaken(found: State) -> bool:
     place = found.place
     if not place.client.trims.may_be_trimmed(place.live, place.session):
         return False
-    if found.match not in {"old", "other", "kept"} or found.sign != "none" or found.is_gone:
+    if found.match not in {"old", "other", "kept"} or found.is_gone:
         return False
     if not found.is_pack_known or (found.match == "kept" and begun.moves_nothing):
         return False

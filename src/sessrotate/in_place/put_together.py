@@ -15,7 +15,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from sessrotate import clients, fs
 from sessrotate.archive import late_lines, state, trimmed
@@ -27,7 +26,6 @@ from sessrotate.in_place import room, seal, second_names, swap
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.in_place.room import Need
 from sessrotate.model import FileIdentity, Span
-from sessrotate.segments.manifest import Manifest
 from sessrotate.system import in_use
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
@@ -186,8 +184,6 @@ def _write(found: State, kept: Kept, draft: fs.Draft, progress: Callable[[int], 
     draft.become_like(old.fd)
     draft.take_times(old.fd)
     draft.sync()
-    none = Manifest(found.place.session, found.place.client.files.NAME, "numbered", 0, None, ())
-    manifest = replace(found.listed or none, project=found.place.project)
     return Intent(
         operation="rotate",
         swap=Swap(
@@ -198,6 +194,5 @@ def _write(found: State, kept: Kept, draft: fs.Draft, progress: Callable[[int], 
             prefix=kept.size,
             tail=Mark(old.size() - at, tail.digest),
         ),
-        first=len(manifest.segments),
-        manifest=manifest,
+        first=len(found.listed.segments) if found.listed is not None else 0,
     )

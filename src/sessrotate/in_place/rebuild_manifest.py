@@ -1,4 +1,4 @@
-"""A manifest that is lost, damaged or too old, made again from the segments and the live file.
+"""A manifest that is lost or damaged, made again from the segments and the live file.
 
 Rule: only what proves itself. Every segment's header must fit its neighbours, the live file's
 header must end the chain, and every body must have its digest; else there is no manifest. What only
@@ -31,21 +31,11 @@ RULE: Final = "before its manifest was lost"
 
 
 def is_lost(found: State) -> bool:
-    """Tell whether a live file goes on from an archive that lacks its manifest, and only that.
-
-    It may have one from before a rotation whose record was lost.
-    """
-    if found.header is None or found.intent is not None:
-        return False
-    if found.header.index <= len(_known(found)):
+    """Tell whether a live file goes on from an archive that lacks its manifest, and only that."""
+    if found.header is None or found.manifest is not None or found.deed not in {None, "finish"}:
         return False
     there = {*names.segments_among(found.listing, found.place.session), *_trashed(found)}
     return bool(there) and not continuity.missing(found)
-
-
-def _known(found: State) -> tuple[SealedSegment, ...]:
-    """Return the segments that the manifest lists which is there."""
-    return () if found.manifest is None else found.manifest.segments
 
 
 def _trashed(found: State) -> list[str]:
@@ -58,12 +48,7 @@ def _trashed(found: State) -> list[str]:
         raise DamagedError(f"{printable(str(trash))} is not a folder: move it away.")
     there = (path.name for path in listed(trash) if path.is_file() and not path.is_symlink())
     session = found.place.session
-    known = {names.sealed_file(session, entry.segment.index) for entry in _known(found)}
-    return [
-        name
-        for name in names.segments_among(there, session)
-        if name not in found.listing and name not in known
-    ]
+    return [name for name in names.segments_among(there, session) if name not in found.listing]
 
 
 def rebuild(found: State) -> None:
@@ -101,7 +86,7 @@ def _replace(found: State, data: bytes) -> None:
     path, number = found.place.archive / names.MANIFEST, 1
     while os.path.lexists(kept := path.with_name(f"{path.name}.damaged.{number}")):
         number += 1
-    if path.name in found.listing and found.manifest is None:
+    if path.name in found.listing:
         fs.rename_files({path: kept})
     fs.create_file_at_once(path, data)
 
@@ -109,25 +94,19 @@ def _replace(found: State, data: bytes) -> None:
 def _made(found: State, pruned: Collection[str]) -> Manifest:
     """Return the manifest that was lost; every segment is read for it.
 
-    Those of these names were pruned. What an older manifest says is taken from that. What only a
-    scan would tell (when a segment's last record was written) stays unknown. Raises DamagedError
-    if the segments do not prove themselves.
+    Those of these names were pruned. What only a scan would tell (when a segment's last record was
+    written) stays unknown. Raises DamagedError if the segments do not prove themselves.
     """
-    place, header, known = found.place, found.header, _known(found)
+    place, header = found.place, found.header
     if header is None:
         raise DamagedError("Without a live file's header the number of segments is unknown.")
     first = names.segment_file(place.session, "numbered", 0)
     folder = header_chain.Folder(place.archive, found.listing.union(pruned))
     segments = header_chain.from_headers(folder, first, header)
     for problem in segments.problems:
-        if problem.index is None or problem.index >= len(known):
-            raise DamagedError(problem.detail)
-    after = segments.parts[len(known)].file if known else None
-    if known and _parent(folder, after) != known[-1].digest:
-        raise DamagedError(f"Segment {len(known)} does not go on from what {names.MANIFEST} lists.")
-    at = units.written(clock.stamp())
-    sealed = [*known]
-    for part in segments.parts[len(known) :]:
+        raise DamagedError(problem.detail)
+    at, sealed = units.written(clock.stamp()), list[SealedSegment]()
+    for part in segments.parts:
         sealed.append(_sealed(segments, part, sealed[-1].segment.span.end if sealed else 0))
     return Manifest(
         session=place.session,
@@ -139,15 +118,9 @@ def _made(found: State, pruned: Collection[str]) -> Manifest:
             replace(entry, pruned=Pruned(at, RULE)) if part.file in pruned else entry
             for entry, part in zip(sealed, segments.parts, strict=True)
         ),
-        is_rebuilt=found.manifest is None or found.manifest.is_rebuilt,
+        is_rebuilt=True,
         project=place.project,
     )
-
-
-def _parent(folder: header_chain.Folder, file: str | None) -> str | None:
-    """Return the digest that a segment's header gives of the one before."""
-    says = None if file is None else folder.lines.get(file, header_chain.NO_HEADER).says
-    return None if says is None else says.parent_digest
 
 
 def _sealed(segments: SegmentSet, part: SegmentFile, start: int) -> SealedSegment:

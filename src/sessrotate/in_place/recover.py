@@ -67,16 +67,15 @@ def plan(found: State) -> Recovery:
 
     Raises DamagedError if that cannot be told.
     """
-    if found.intent is not None:
+    if found.intent is not None and not rebuild_manifest.is_lost(found):
         return _of_intent(found, found.intent)
     if rebuild_manifest.is_lost(found):
         return Recovery(
             "rebuild",
-            f"The {names.MANIFEST} of the archive is gone, damaged or too old: the next run "
-            "rebuilds it.",
+            f"The {names.MANIFEST} of the archive is gone or damaged: the next run rebuilds it.",
             f"Rebuilt the {names.MANIFEST} of the archive from its segments.",
         )
-    if not any(map(names.is_leftover, found.listing)):
+    if not any(map(names.is_leftover, found.listing)) and not state.spare(found):
         return Recovery("nothing")
     _check_superfluous(found)
     return _undo("run")
@@ -125,7 +124,9 @@ def _decided(found: State) -> tuple[Row, tuple[Path, ...]]:
     if found.intent is None:
         raise ValueError
     what = drafted.judged(found)
-    row = recovery_table.decided(found.intent.operation, found.match, what, found.sign)
+    row = recovery_table.decided(
+        found.intent.operation, found.match, what, has_pack=found.pack is not None
+    )
     if row.standing == "after" or what not in {"new", "stranger"}:
         return row, ()
     # Another program replaced the live file, so that the pack has its last name.
@@ -196,7 +197,11 @@ def settled(place: Place, wait: float) -> Iterator[tuple[Recovery, State]]:
             todo = plan(found)
             todo = replace(todo, past=" ".join(filter(None, [*said, todo.past])))
         done = _done(found, todo, stack, wait)
-        yield done, stack.enter_context(state.opened(place))
+        found = stack.enter_context(state.opened(place))
+        if todo.deed == "undo" and state.spare(found):  # copies that were undone without a pack
+            _done(found, plan(found), stack, wait)
+            found = stack.enter_context(state.opened(place))
+        yield done, found
 
 
 def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recovery:
@@ -216,6 +221,10 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
         fs.remove_files(place.archive, [names.DRAFT])
     if todo.deed == "finish":
         sealed_copies.repair(found)  # before the pack goes, which has what they are copies of
+    extra = state.spare(found) if todo.deed == "undo" else ()
+    if extra and found.live is not None:  # the live file has to have them, whatever comes
+        fs.sync_data(found.live.fd)
+        fs.sync_folder(place.live.parent)
     is_overtaken = todo.deed == "undo" and overtaken.is_overtaken(found)
     if is_overtaken:  # by a trim that came since `was_taken_back` looked
         overtaken.take_back(found)
@@ -225,6 +234,8 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
             owner.check_unmoved(place)
             fs.create_folder(place.live.parent)
             fs.add_name(place.pack, place.live)
+        if extra:
+            swap.uncount(place, extra[0].segment.index, len(extra))
         swap.undo(place)
     elif todo.deed == "finish":
         seal.finish(place, wait)

@@ -125,7 +125,6 @@ def execute(
                     tail=tail,
                 ),
                 first=len(planned.manifest.segments),
-                manifest=planned.manifest,
             )
             swap.begin(place, found.live, begun)
             swap.swap(place, found.live, draft, begun, was=here, wait=wait)
@@ -169,7 +168,6 @@ def _bring_back(planned: RestorePlan, found: State, progress: Callable[[int], No
             operation="restore",
             swap=Swap(Mark.of(b""), whole, 0, whole.size, Mark.of(b"")),
             first=len(planned.manifest.segments),
-            manifest=planned.manifest,
         )
         swap.write_intent(place, begun)
         fs.create_folder(place.live.parent)

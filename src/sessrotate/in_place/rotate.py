@@ -29,7 +29,7 @@ from sessrotate.model import FileIdentity, SealedSegment, Segment, Span
 from sessrotate.segments import compressed, live_body, live_header, manifest, scan
 from sessrotate.segments.live_header import LiveHeader
 from sessrotate.segments.manifest import Manifest
-from sessrotate.system import in_use
+from sessrotate.system import in_use, lease
 from sessrotate.system.digest import ZERO, Fingerprint, Tally
 from sessrotate.system.source import Source
 
@@ -103,6 +103,9 @@ BUFFER: Final = 256 * 1024
 
 _LATER: Final = "This usually resolves itself at the next compaction: try again after it."
 _WAITS: Final = "Its archive has a replaced file that still waits for a day: try again after that."
+_TOO_MANY: Final = (
+    "The archive has more segments than a manifest can list: `restore` makes it one again."
+)
 _ADOPT: Final = "--unsafe-adopt puts that archive aside and starts a new one."
 
 
@@ -307,11 +310,16 @@ def execute(
     # The history is read twice: to know what is in it, then to copy it.
     first, second = (partial(_halved, progress, before) for before in (0, planned.moved))
     with storage("rotate the session"):
+        # Before anything is written: whoever has it open for writing would stop the swap.
+        if in_use.lease_from_writers(source, wait) == "taken":
+            lease.release(source.fd)
         sealed = _sealed(planned, source, first)
         with swap.undone_unless_swapped(place, source):
             fs.create_folder(place.archive)
             with fs.Draft(place.draft) as draft:
                 listed = _manifest(planned, found, sealed)
+                if len(data := manifest.dump(listed)) > manifest.MAX_BYTES:
+                    raise RefusedError(_TOO_MANY)
                 copying = Copying(
                     archive=place.archive,
                     source=source,
@@ -321,10 +329,10 @@ def execute(
                     spare=planned.bytes_after,
                 )
                 sealed_copies.write(copying, second)
-                # So that nothing behind the swap needs room.
-                fs.create_file(place.archive / names.NEXT_MANIFEST, manifest.dump(listed))
                 begun = _write(planned, found, source, listed, draft)
                 swap.begin(place, source, begun)
+                if begun.count:  # before the swap: nothing behind it needs room
+                    fs.create_file_at_once(place.archive / names.MANIFEST, data)
                 sealed_copies.name(copying)
                 return swap.swap(place, source, draft, begun, was=planned.source, wait=wait)
 
@@ -421,7 +429,7 @@ def _write(
             tail=Mark(planned.end - contract.cut, tail.digest),
         ),
         first=planned.first,
-        manifest=listed,
+        count=len(listed.segments) - planned.first,
     )
 
 

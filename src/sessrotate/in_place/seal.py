@@ -19,16 +19,14 @@ from msgspec.structs import replace
 
 from sessrotate import fs, names, units
 from sessrotate.archive import clock, continued, state
-from sessrotate.archive.late_lines import batch_end, is_at, said_again, whole
+from sessrotate.archive.late_lines import batch_end, said_again, whole
 from sessrotate.archive.place import Place
-from sessrotate.archive.record import Batch, Intent, Mark
+from sessrotate.archive.record import Batch, Intent
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError, SessrotateError, printable
 from sessrotate.in_place import aside, overtaken, second_names, waiting
 from sessrotate.in_place.swap import change_record, write_intent
 from sessrotate.model import SealedSegment, Span
-from sessrotate.segments import load, manifest
-from sessrotate.segments.manifest import Manifest
 from sessrotate.system import in_use, lease
 from sessrotate.system.source import Source
 
@@ -63,21 +61,8 @@ def finish(place: Place, wait: float) -> str | None:
                 return None
             if begun.operation == "restore":
                 _check_restored(found)  # before the pack goes, which may be all that is left
-            elif begun.listed is not None:
-                _list(place, begun.listed)
             if _close(found, begun, waits=waits is not None):
                 return waits
-
-
-def _list(place: Place, listed: Manifest) -> None:
-    """Have the archive count: give what was written for that its name, which needs no room."""
-    path, data, there = place.archive / names.MANIFEST, manifest.dump(listed), b""
-    with suppress(SessrotateError, OSError):  # there is none, in a later run
-        there = load.read_small(place.archive, names.NEXT_MANIFEST, manifest.MAX_BYTES)
-    if there == data:
-        fs.rename_files({place.archive / names.NEXT_MANIFEST: path})
-    else:
-        fs.create_file_at_once(path, data)
 
 
 def _check_restored(found: State) -> None:
@@ -85,7 +70,7 @@ def _check_restored(found: State) -> None:
 
     If its client trimmed that since, what was kept of it does.
     """
-    wanted = () if found.intent is None else found.intent.manifest.segments
+    wanted = () if found.manifest is None else found.manifest.segments
     if wanted and not _is_held(found, wanted):
         name, folder = printable(str(found.place.live)), aside.put_aside(found.place)
         raise DamagedError(
@@ -114,7 +99,7 @@ def _close(found: State, begun: Intent, *, waits: bool) -> bool:
     place, pack, edited = found.place, found.pack, ""
     if pack is not None:
         was = pack.identity()
-        if found.match not in {"new", "kept"} or not _is_archived(pack, begun):
+        if found.match not in {"new", "kept"} or not _is_archived(found, begun, pack):
             edited = aside.said(aside.keep(place, place.pack), place.live)
         elif was.size != pack.size() or (waits and not waiting.keep(found, was)):
             return False
@@ -129,13 +114,11 @@ def _close(found: State, begun: Intent, *, waits: bool) -> bool:
     return True
 
 
-def _is_archived(pack: Source, begun: Intent) -> bool:
+def _is_archived(found: State, begun: Intent, pack: Source) -> bool:
     """Tell whether what was copied of the replaced file still stands there."""
-    marks = (
-        (begun.in_pack(each.segment.span).start, Mark(each.segment.span.size, each.digest))
-        for each in begun.moved
-    )
-    return all(is_at(pack, start, mark) for start, mark in marks)
+    listed = found.manifest
+    shift = 0 if listed is None else begun.swap.cut - listed.source_bytes
+    return continued.holds(pack, begun.moved(listed), shift)
 
 
 def _bring_over(place: Place, wait: float) -> str | None:
@@ -155,6 +138,8 @@ def _bring_over(place: Place, wait: float) -> str | None:
             waits = _waits(pack, wait)
             if pack.identity() != was or not _is_as_it_was(found):
                 continue  # who was waited for has written what it had to
+            if found.match == "other":  # no line of ours goes to a file that is not known
+                return waits
             new = _checked(found)
             data, batch = _next(found, begun, pack, new, is_whole=waits is not None)
             if not data:

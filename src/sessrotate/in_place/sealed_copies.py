@@ -108,12 +108,12 @@ def repair(found: State) -> None:
 
     Raises DamagedError if that file has changed, too.
     """
-    begun, pack = found.intent, found.pack
-    if begun is None:
+    begun, pack, listed = found.intent, found.pack, found.manifest
+    if begun is None or listed is None:
         return
-    segments = load.of_manifest(found.place.archive, found.listing, begun.manifest)
+    segments = load.of_manifest(found.place.archive, found.listing, listed)
     lost, problem = list[SealedSegment](), None
-    for entry in begun.moved:
+    for entry in begun.moved(listed):
         try:
             segment_set.check(segments, entry.segment.index)
         except DamagedError as error:
@@ -123,8 +123,8 @@ def repair(found: State) -> None:
         return
     if pack is None:
         raise problem
-    shift = begun.swap.cut - begun.manifest.source_bytes
-    copying = Copying(found.place.archive, pack, begun.manifest, tuple(lost), shift, 0)
+    shift = begun.swap.cut - listed.source_bytes
+    copying = Copying(found.place.archive, pack, listed, tuple(lost), shift, 0)
     try:
         write(copying, lambda _done: None)
     except InUseError:

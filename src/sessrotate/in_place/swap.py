@@ -23,20 +23,18 @@ from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import archived_file, record
+from sessrotate.archive.continued import first_line
 from sessrotate.archive.late_lines import common
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Batch, Intent, Mark, Record
-from sessrotate.errors import InUseError, RefusedError, SessrotateError, printable
+from sessrotate.errors import DamagedError, InUseError, RefusedError, SessrotateError, printable
 from sessrotate.in_place import aside, drafted
 from sessrotate.in_place.obstacles import elsewhere, without_links
 from sessrotate.model import FileIdentity, Span
-from sessrotate.segments import manifest
+from sessrotate.segments import live_header, load, manifest
 from sessrotate.system import in_use, lease
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
-
-_SPARE: Final = 4096
-"""Bytes that an intent may still grow by while it is carried out."""
 
 _PIECE: Final = 256 * 1024
 _LATE: Final = 0.8
@@ -60,10 +58,6 @@ def begin(place: Place, old: Source, intent: Intent) -> None:
         raise
     if not _is_file(place.pack, old):
         raise _changed()
-    if len(manifest.dump(intent.manifest)) > manifest.MAX_BYTES - _SPARE:
-        raise RefusedError(
-            "The archive has more segments than a manifest can list: `restore` makes it one again."
-        )
     write_intent(place, intent)
 
 
@@ -318,20 +312,46 @@ def undo(place: Place) -> None:
     """Remove what was made for a swap that did not take place; then it is under way no more.
 
     Whoever calls this has seen that all of the pack is in the live file, or kept it. Copies go
-    before it, and without a pack none does: nobody could tell then what they are copies of. The
-    draft goes behind it: what then has its name is ours, since nothing was exchanged.
+    before it, and without a pack none does: nobody could tell then what they are copies of. They go
+    before the manifest lists them no more, which may need the room that they took. The draft goes
+    behind the pack: what then has its name is ours, since nothing was exchanged.
     """
     with suppress(FileNotFoundError):
         there = {each.name for each in place.archive.iterdir()}
         begun = record.told(place.archive).intent
-        copies = {*begun.files} if begun is not None and names.PACK in there else set[str]()
         leftovers = {*filter(names.is_leftover, there)}
-        fs.remove_files(place.archive, sorted(there & copies))
+        if begun is not None and begun.count and names.PACK in there:
+            first = max(begun.first, _counted(place))
+            uncount(place, first, begun.first + begun.count - first)
         fs.remove_files(place.archive, sorted(leftovers & {names.PACK}))
         fs.remove_files(place.archive, sorted(leftovers - {names.PACK}))
         if begun is not None:
             change_record(place, intent=None)
         fs.remove_folder(place.archive)
+
+
+def _counted(place: Place) -> int:
+    """Return how many segments the file that was to be replaced counts: those never go."""
+    with Source.inside(place.archive, names.PACK) as pack:
+        header = live_header.parse(first_line(pack), place.session)
+        return 0 if header is None else header.index
+
+
+def uncount(place: Place, first: int, count: int) -> None:
+    """Remove `count` segments from number `first` on, the last ones, which the live file has.
+
+    Then the manifest lists them no more; one that is damaged stays as it is.
+    """
+    numbers = range(first, first + count)
+    files = (names.sealed_file(place.session, number) for number in numbers)
+    fs.remove_files(place.archive, [name for name in files if (place.archive / name).exists()])
+    with suppress(DamagedError):
+        listed = manifest.parse(load.read_small(place.archive, names.MANIFEST, manifest.MAX_BYTES))
+        before = manifest.until(listed, first)
+        if before is None:
+            fs.remove_files(place.archive, [names.MANIFEST])
+        elif before != listed:
+            fs.create_file_at_once(place.archive / names.MANIFEST, manifest.dump(before))
 
 
 def _is_file(path: Path, source: Source) -> bool:

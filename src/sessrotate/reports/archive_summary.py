@@ -107,7 +107,10 @@ def look(where: Place, unread: Unread, live: Edges | None = None) -> ArchiveSumm
             return found
         if names.MANIFEST in files:
             data = load.read_small(where.archive, names.MANIFEST, manifest.MAX_BYTES)
-            found = _listed(where, manifest.parse(data), found)
+            is_sure = told.intent is None or newest is None
+            listed = manifest.parse(data)
+            counted = listed if is_sure else manifest.until(listed, _counted(where, newest))
+            found = found if counted is None else _listed(where, counted, found)
         elif told.away is None:
             found = replace(found, content_bytes=None)
     except SessrotateError as error:
@@ -147,6 +150,16 @@ def _away(where: Place, found: ArchiveSummary) -> ArchiveSummary:
         is_plain = source.path.name == where.live.name
         away = file_edges.of_source(source, source.size(), with_tail=is_plain)
     known = 0 if found.content_bytes is None else found.content_bytes
-    header = live_header.parse(away.head[: away.head.find(b"\n") + 1], where.session)
+    header = live_header.parse(_first_line(away), where.session)
     own = away.size if header is None else max(0, away.size - live_header.prefix(header))
     return replace(found, content_bytes=known + own, away=away)
+
+
+def _counted(where: Place, newest: Edges | None) -> int:
+    """Return how many segments the live file with these edges counts as archived."""
+    header = None if newest is None else live_header.parse(_first_line(newest), where.session)
+    return 0 if header is None else header.index
+
+
+def _first_line(edges: Edges) -> bytes:
+    return edges.head[: edges.head.find(b"\n") + 1]

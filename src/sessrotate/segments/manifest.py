@@ -96,12 +96,20 @@ def _segment_line(manifest: Manifest, sealed: SealedSegment) -> bytes:
     return json.dumps(entry).encode()
 
 
+def until(listed: Manifest, count: int) -> Manifest | None:
+    """Return the manifest of the first `count` segments of a session; None if there are none."""
+    segments = listed.segments[:count]
+    if not segments:
+        return None
+    return replace(listed, segments=segments, source_bytes=segments[-1].segment.span.end)
+
+
 @lru_cache(maxsize=2)  # it is frozen, and one command looks at the same again and again
-def parse(data: bytes, *, may_be_empty: bool = False) -> Manifest:
+def parse(data: bytes) -> Manifest:
     """Return the manifest that these bytes are; raise DamagedError if they are none of ours.
 
-    One without segments is none, unless it `may_be_empty`. It is read line by line, so that a
-    hostile one costs no more memory than it has bytes.
+    One without segments is none. It is read line by line, so that a hostile one costs no more
+    memory than it has bytes.
     """
     lines = BytesIO(data)
     first = lines.readline(MAX_LINE)
@@ -113,14 +121,11 @@ def parse(data: bytes, *, may_be_empty: bool = False) -> Manifest:
         is_ours, end = first == _head_line(manifest), b",\n"
         while is_ours and end == b",\n":
             line = lines.readline(MAX_LINE)
-            if line == b"\n" and may_be_empty and not segments:
-                break
             end = b",\n" if line.endswith(b",\n") else b"\n"
             segments.append(_sealed(json.loads(line.removesuffix(end))))
             is_ours = line == _segment_line(manifest, segments[-1]) + end
         manifest = replace(manifest, segments=tuple(segments))
-        is_any = bool(manifest.segments) or may_be_empty
-        if is_ours and is_any and b"\n" + lines.read() == _END and _is_sound(manifest):
+        if is_ours and segments and b"\n" + lines.read() == _END and _is_sound(manifest):
             return manifest
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
