@@ -42,7 +42,7 @@ def test_a_session_is_put_away_and_comes_back(home: Home) -> None:
     assert (done.code, done.err) == (0, "")
     assert re.search(r"^5e55107a  .*  3\.2 KiB  .*B\n", done.out, re.MULTILINE), done.out
     assert done.out.endswith(
-        "1 session; 3.2 KiB left the client's folder, which freed nothing on disk.\n"
+        "1 session: moved 3.2 KiB out of the client's folder, which freed nothing on disk.\n"
     ), done.out
     assert not home.live.exists()
     assert called("stitch", ID[:8], "-o", str(home.config / "out")).code == 0
@@ -72,7 +72,8 @@ def test_a_dry_run_shows_the_same_and_changes_nothing(home: Home) -> None:
     assert done.code == 0
     assert re.search(r"^5e55107a  .*  3\.2 KiB  .*B\n", done.out, re.MULTILINE), done.out
     assert done.out.endswith(
-        "1 session; 3.2 KiB would leave the client's folder, which frees nothing on disk.\n"
+        "1 session: would move 3.2 KiB out of the client's folder, which would free nothing on "
+        "disk.\n"
     )
     document = called("archive", "--dry-run", "--json", ID).document()
     assert document["dry_run"] is True
@@ -110,7 +111,7 @@ def test_what_is_told_before_is_what_the_disk_gains(
     told = called("archive", ID, "--dry-run").out
     assert called("archive", ID).code == 0
     gained = before - disk_use.of(home.config)
-    (mib,) = re.findall(r"frees about ([0-9.]+) MiB on disk", told)
+    (mib,) = re.findall(r"free about ([0-9.]+) MiB on disk", told)
     assert float(mib) * 2**20 == pytest.approx(gained, rel=0.2)
 
 
@@ -163,7 +164,7 @@ def test_what_is_older_is_put_away_and_what_is_in_use_stays(home: Home) -> None:
     assert "2 sessions" in done.out
     assert "1 of 2: older" in done.err
     assert called("archive", "--yes", "--older-than", "30d").out == (
-        "0 sessions; 0 B left the client's folder.\n"
+        "0 sessions: moved 0 B out of the client's folder.\n"
     )
 
 
@@ -265,5 +266,5 @@ def test_a_rotated_session_that_was_put_away_is_whole_again_or_stays_short(home:
     assert done.code == 0
     first, second, third = done.out.splitlines()
     assert (" back: " in first, " back: " in second) == (True, True)
-    assert third.startswith("On disk, it takes ")
+    assert third.startswith("On disk, the session takes ")
     assert home.live.read_bytes() == DATA

@@ -84,7 +84,7 @@ def test_the_plan_of_a_single_session_fits_a_screen_and_is_asked(codex: Codex) -
     back = called("restore", codex.where(1).session)
     assert (back.code, back.err) == (0, "")
     assert "plain again" in back.out
-    assert "Nothing compresses it by itself for 30 days." in back.out
+    assert "Nothing compresses it automatically for 30 days." in back.out
     assert codex.path(1).read_bytes() == OVER
     assert "Nothing to restore" in called("restore", codex.where(1).session).out
 

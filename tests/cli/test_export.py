@@ -85,7 +85,7 @@ def test_of_sessions_that_are_named_together_each_record_is_written_once(
     clone = write(home.live.with_name(f"{OTHER}.jsonl"), DATA.replace(b"{", b"{ ", 1) + own)
     done = piped("export", home.live, clone, "-o", tmp_path / "both")
     assert done.code == 0
-    assert "copies of records" in done.err
+    assert "repeated records" in done.err
     assert contents(tmp_path / "both") == {f"{ID}.jsonl": DATA, f"{OTHER}.jsonl": own}
     done = piped("export", clone, home.live, "-o", tmp_path / "turned")
     assert contents(tmp_path / "turned") == {
@@ -133,7 +133,7 @@ def test_what_is_left_out_is_counted(home: Home) -> None:
     home.append(DATA.splitlines(keepends=True)[0] + row(1, slug="other bytes"))
     done = piped("export", home.live)
     assert (done.code, done.out.encode()) == (0, DATA)
-    told = "sessrotate: Left out 2 copies of records, 1 of them with different bytes.\n"
+    told = "sessrotate: Left out 2 repeated records; 1 differed from the record that was kept.\n"
     assert done.err == told
 
 

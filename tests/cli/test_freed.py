@@ -237,8 +237,8 @@ def test_a_session_that_is_whole_again_says_what_it_and_its_archive_take(
     session = f"{NAMED}000"
     assert called("rotate", session).code == 0
     done = called("restore", session)
-    trash = told(", and", done.out)
-    assert told("On disk, it takes", done.out) == pytest.approx(
+    trash = told("of which its archive takes", done.out)
+    assert told("On disk, the session takes", done.out) == pytest.approx(
         homes.on_disk(home.live.with_name(f"{session}.jsonl")), rel=0.02
     )
     before = du()

@@ -66,7 +66,7 @@ def test_what_archiving_moved_and_could_not_compress_is_undone_like_the_rest(
         patch.setattr(fs.Draft, "append", full)
         ended = called("archive", "-y", ID, OTHER)
     assert ended.code == 74
-    assert re.search(r"2 sessions; [\d.]+ MiB left the client's folder", ended.out)
+    assert re.search(r"2 sessions: moved [\d.]+ MiB out of the client's folder", ended.out)
     assert not home.live.exists()
     assert called("restore", "--last-run", "-y").code == 0
     assert home.live.read_bytes() == DATA

@@ -61,9 +61,9 @@ def test_a_dry_run_shows_what_the_run_does_and_changes_nothing(home: Home) -> No
     *plan, last = shown.out.splitlines()
     assert done.out.splitlines()[:-1] == plan
     assert plan[0].split()[-5:] == ["remove", "size", "last", "record", "why"]
-    what = r".*  2 of 4  .*B  2026-03-01 10:00  no keep rule holds it"
+    what = r".*  2 of 4  .*B  2026-03-01 10:00  no keep rule applies"
     assert re.fullmatch(rf"{ID[:8]}  {what}", plan[1])
-    assert plan[2].startswith("Of each session, keep the last 2.")
+    assert plan[2].startswith("In each session, keep the last 2 segments.")
     assert re.fullmatch(r"Would move 2 segments of 4 \(.*B\) to the trash\.", last)
     assert re.match(r"Moved .*B to the trash: `restore`", done.out.splitlines()[-1])
     assert trashed(home) == [in_trash(home, 1).name, in_trash(home, 0).name]
@@ -151,7 +151,7 @@ def test_where_nothing_goes_it_is_said_once(home: Home) -> None:
     assert row.startswith(f"{ID[:8]}  ")
     assert "  0 of 4  " in row
     assert "keep-last 9" in row
-    assert policy.startswith("Of each session, keep the last 9.")
+    assert policy.startswith("In each session, keep the last 9 segments.")
     assert last == "Nothing to remove."
     assert home.stitched() == DATA
 
@@ -255,7 +255,7 @@ def test_the_trash_is_emptied_without_a_policy_and_only_when_it_is_time(home: Ho
     called("prune", ID, *LAST_TWO, "--yes")
     young = called("prune", ID, "--empty-trash")
     assert young.code == 0
-    assert "The trash has nothing that can be freed." in young.out
+    assert "The trash has nothing that can be deleted for good." in young.out
     size = homes.on_disk(home.archive / "trash")
     empty = ("prune", "--all", "--empty-trash", "--grace", "0")
     dry = called(*empty, "--dry-run", "--json").document()
@@ -268,7 +268,7 @@ def test_the_trash_is_emptied_without_a_policy_and_only_when_it_is_time(home: Ho
     for options in ((), ("--keep-rotated",)):
         gone = called("restore", *options, ID)
         assert_one_sentence(gone, 77)
-        assert "segments 0, 1 left the trash for good" in gone.err
+        assert "segments 0, 1 were deleted for good" in gone.err
 
 
 @pytest.mark.parametrize("command", [("prune", "--all", "--empty-trash", "--yes"), ("run",)])
@@ -385,7 +385,7 @@ def test_what_is_left_comes_back_although_some_of_it_was_freed() -> None:
     back = called("restore", ID)
     assert back.code == 0
     assert "Brought 1 segment" in back.out
-    assert "cannot be made whole: segment 0 left the trash for good." in back.out
+    assert "cannot be made whole: segment 0 was deleted for good." in back.out
     assert called("stitch", ID, "--allow-gaps").out.encode() == b"".join(BODIES[1:])
     assert_one_sentence(called("restore", ID), 77)
 

@@ -262,7 +262,7 @@ def test_what_need_not_or_cannot_be_undone_is_named() -> None:
     assert ended.code == 0
     assert ended.out.count("what was freed from the trash cannot come back") == 2
     ended = called("restore", "--run", "2", "--yes")
-    assert ended.out.count("segments 0, 1 left the trash for good") == 2
+    assert ended.out.count("segments 0, 1 were deleted for good") == 2
     assert open_runs() == [1, 2]
     assert called(*UNDO, "--dry-run").out.startswith(("Undoing run 1,", "Undoing run 2,"))
 
@@ -277,7 +277,7 @@ def test_what_that_run_freed_keeps_the_session_rotated_and_is_named(
     short = home.live.read_bytes()
     ended = called(*UNDO)
     assert ended.code == 0
-    assert "nothing to do: segment 0 left the trash for good; what was freed" in ended.out
+    assert "nothing to do: segment 0 was deleted for good; what was freed" in ended.out
     assert home.live.read_bytes() == short
     assert called("restore", ID, OTHER[:4]).code == 2
     assert called("restore", ID).code == 77

@@ -81,8 +81,8 @@ def test_a_dry_run_shows_all_of_it_and_changes_nothing(home: Home) -> None:
     assert (ended.code, ended.err) == (0, "")
     assert "xdg-config/sessrotate/config.toml" in ended.out
     assert "nothing to do" in ended.out
-    assert "no keep rule holds it" in ended.out
-    assert "Of each session, keep the last 2." in ended.out
+    assert "no keep rule applies" in ended.out
+    assert "In each session, keep the last 2 segments." in ended.out
     assert ended.out.splitlines()[-1].startswith("Would prune 1 session (")
     assert snapshot(home.config.parent) == before
 

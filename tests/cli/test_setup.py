@@ -340,7 +340,7 @@ def test_two_folders_of_the_client_are_named_and_scheduled_each_by_itself(
         said = called(*words)
         assert str(work) in said.out + said.err, words
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", f"{work}/")
-    assert "By itself  nothing" in called().out
+    assert "Automatic  nothing yet" in called().out
     assert called("setup", "--yes").code == 0
     timers = sorted(path.name for path in schedule.units().glob("*.timer"))
     assert timers[1:] == ["sessrotate.timer"]

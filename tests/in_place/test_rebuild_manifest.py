@@ -176,7 +176,7 @@ def test_nothing_is_pruned_by_a_manifest_that_was_made_again(
 ) -> None:
     ended = called(*PRUNE)
     assert ended.code == 0
-    assert "to agree, pass --accept-rebuilt" in ended.out
+    assert "to allow pruning, pass --accept-rebuilt" in ended.out
     (tmp_path / "settings.toml").write_text("[prune]\nkeep_last = 1\n[trash]\ngrace = '0'\n")
     assert called("run", "--config", str(tmp_path / "settings.toml")).code == 0
     assert prunable(pinned) == set()

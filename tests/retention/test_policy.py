@@ -219,14 +219,17 @@ def test_the_size_is_that_of_all_sessions_and_the_oldest_of_any_goes_first() -> 
 
 def test_a_policy_is_told_in_words() -> None:
     assert in_words(Policy(keep_last=3, keep_within=14 * DAY, max_age=90 * DAY)) == (
-        "Of each session, keep the last 3 and those within 2 weeks of the newest. "
+        "In each session, keep the last 3 segments and the segments within 2 weeks of the newest "
+        "one. "
         "Of the rest, remove segments older than 90 days. "
         "Pinned segments and the newest sealed segment of each session always stay."
     )
     assert in_words(Policy(max_size=1000)).startswith(
-        "Remove the oldest segments until all together"
+        "Remove the oldest segments until all archives together"
     )
-    assert in_words(Policy(keep_daily=7)).startswith("Of each session, keep the newest of each")
+    assert in_words(Policy(keep_daily=7)).startswith(
+        "In each session, keep the newest segment of each"
+    )
 
 
 EARLY, LATE = "1970-01-01T00:01:00Z", "1970-01-01T00:02:00Z"

@@ -90,21 +90,22 @@ SAYS: Final = {
     "stranger: segment": "{path} has {other}, which its manifest.json does not list: another "
     "archive may have been copied over this one. Move it out, and compare the two.",
     "rebuilt": "The pins of this archive were lost with its manifest, so none of it is pruned or "
-    "freed. Pin again what should stay, then agree with `sessrotate prune {session} "
+    "deleted. Pin again what should stay, then allow pruning with `sessrotate prune {session} "
     "--accept-rebuilt`.",
     "interrupted: pruning": "{why} To finish: `sessrotate prune --empty-trash {session}`.",
     "trash": "{trash} has {many} that sessrotate never pruned: move or remove them.",
     "lacking": "{why}",  # a restored live file does not have all that was restored
     "damaged: date": "{live} has all that is in {path}, but the restore date is lost, so its "
-    "archive is never freed by itself. `sessrotate rotate {session}` uses it again; `sessrotate "
-    "aside {session}` puts it aside.",
-    "damaged: record": "{record} is damaged, so {session} is not rotated by itself: you may have "
-    "restored it. `sessrotate rotate {session}` repairs that.",
+    "archive is never deleted automatically. `sessrotate rotate {session}` uses the archive again; "
+    "`sessrotate aside {session}` puts it aside.",
+    "damaged: record": "{record} is damaged, so {session} is not rotated automatically: you may "
+    "have restored it. `sessrotate rotate {session}` repairs that.",
     "cut": "{why}",  # its client cut a part of its history out
     "edited": "{why}",  # a replaced live file that waits was changed
     # Of a live file: the first of these.
     "damaged: all archives": "This folder is gone, and with it what {many:,} sessions ({named}) "
-    "had before their live tails: put it back, from the trash, a backup, or where you moved it.",
+    "had before their live tails: put it back, from the desktop's trash, a backup, or where you "
+    "moved it.",
     "unread: session": "{path} cannot be read ({reason}), so it is neither shown nor saved from "
     "the client's clean-up: make it readable for you.",
     "stranger: link": "{path} is a symbolic link, which sessrotate does not read: put the file "

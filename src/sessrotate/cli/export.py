@@ -309,11 +309,11 @@ def _tell_left_out(scope: Scope, session: str, to: str) -> None:
     if scope.is_empty:
         streams.warn(f"This part of {printable(session)} is empty.")
     if copies.left_out and (to == "jsonl" or scope.before):
-        what = "copy of a record" if copies.left_out == 1 else "copies of records"
-        streams.warn(
-            f"Left out {copies.left_out:,} {what}, {copies.differing:,} of them with different "
-            "bytes."
-        )
+        what = f"Left out {common.count(copies.left_out, 'repeated record')}"
+        if copies.differing:
+            streams.warn(f"{what}; {copies.differing:,} differed from the record that was kept.")
+        else:
+            streams.warn(f"{what}; none differed from the record that was kept.")
 
 
 def _harmless(pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -52,21 +52,30 @@ def command(
     keep_last: Annotated[int | None, counted("Keep the last N segments of each session.")] = None,
     keep_within: Annotated[
         float | None,
-        aged("Keep segments at most this much older than the newest of their session."),
+        aged("Keep segments that are at most AGE older than the newest segment of their session."),
     ] = None,
     keep_daily: Annotated[
-        int | None, counted("Keep the newest segment of each of the last N days that have one.")
+        int | None,
+        counted("Keep the newest segment of each day, for the last N days that have segments."),
     ] = None,
     keep_weekly: Annotated[int | None, counted("The same for weeks.")] = None,
     keep_monthly: Annotated[int | None, counted("The same for months.")] = None,
     max_age: Annotated[
-        float | None, aged("Remove older segments that no other rule keeps.")
+        float | None, aged("Remove segments older than AGE, unless a keep rule applies to them.")
     ] = None,
     max_size: Annotated[
-        int | None, sized("Remove the oldest segments that no rule keeps until all fit in SIZE.")
+        int | None,
+        sized(
+            "Remove the oldest segments to which no keep rule applies, until all archives together "
+            "fit in SIZE."
+        ),
     ] = None,
     empty_trash: Annotated[
-        bool, flag("--empty-trash", "Free segments whose grace time in the trash is over.")
+        bool,
+        flag(
+            "--empty-trash",
+            "Delete for good the segments whose grace time in the trash is over.",
+        ),
     ] = False,
     grace: Annotated[
         float | None, aged("How long segments stay in the trash.", default="as the settings say")
@@ -90,10 +99,11 @@ def command(
     """Remove old segments from archives by a policy, after showing what each session loses.
 
     Removed segments move to the archive's trash, and `restore` brings them back. Only --empty-trash
-    deletes them, after the grace time. With keep rules alone, `prune` removes everything that they
-    do not keep; with --max-age or --max-size, only what those name. These segments always stay: the
-    newest of a session, pinned ones, damaged ones, those of a running session, and those of an
-    archive whose manifest was lost, until you agree with --accept-rebuilt.
+    deletes them, after the grace time. With only keep rules, `prune` removes everything that they
+    do not keep; with --max-age or --max-size, only what those two name. These segments always stay:
+    the newest segment of a session, pinned and damaged segments, all segments of a running session,
+    and all segments of an archive whose manifest was lost, until you allow pruning with
+    --accept-rebuilt.
     """
     wanted = archives.named(sessions, every=every)
     policy = Policy(
@@ -174,7 +184,7 @@ def _grace(given: float | None) -> float:
     if grace is None:
         raise RefusedError(
             "The settings keep the trash for ever ([trash] grace = false): pass --grace AGE to "
-            "free what has been there for longer."
+            "delete what has been there for longer."
         )
     return grace
 

@@ -38,7 +38,7 @@ def command(
     *,
     last: Annotated[
         bool,
-        flag("--last-run", "Undo the last run that is not undone: `tidy`, `run`, `--all`."),
+        flag("--last-run", "Undo the last run that is not yet undone: `tidy`, `run`, `--all`."),
     ] = False,
     number: Annotated[
         int | None,
@@ -61,8 +61,9 @@ def command(
         Path | None,
         flag(
             "--project",
-            "Where the session's project is now, if its folder was moved while the session was put "
-            "away: the folder the client runs in, or the folder of the project's sessions.",
+            "The new path of the session's project, if the project was moved while the session was "
+            "put away: the folder in which the client runs, or the folder with the project's "
+            "sessions.",
         ),
     ] = None,
     keep_times: Annotated[
@@ -80,14 +81,17 @@ def command(
 ) -> None:
     """Bring a session back, whatever happened to it.
 
-    Rotated: its live file is whole again, and its archive is freed after 7 days, or as the settings
-    say. Pruned: its segments come back from the trash. Put away: it is back where its client looks,
-    and counts as used now, or its client would delete it. It is not rotated or put away
-    automatically until you rotate it by name. Compressed (Codex): its file is plain again.
+    Rotated: the live file is whole again, and the archive is deleted after 7 days, or as the
+    settings say. Pruned: the segments come back from the trash. Put away: the session is back where
+    its client looks, and counts as used now; otherwise the client would delete it. Compressed
+    (Codex): the file is plain again.
+
+    sessrotate does not rotate a restored session or put it away automatically until you rotate the
+    session by name.
 
     One session that you name is restored at once. For everything else, you see the plan first and
-    confirm it. --run N undoes what a run did to many sessions (`tidy`, `run`, `--all`, several that
-    you named). It names what has changed since, and leaves that alone.
+    confirm it. --run N undoes run N: `tidy`, `run`, --all, or a command for which you named several
+    sessions. Sessions that have changed since then are named and stay as they are.
     """
     others = [last, number is not None, every, shows_runs]
     one_of(sessions, any(others), "a SESSION or pass --last-run, --run N, --runs or --all")

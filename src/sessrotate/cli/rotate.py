@@ -40,7 +40,7 @@ Every = Annotated[
 ]
 MinSize = Annotated[
     int | None,
-    sized("With --all: sessions of at least this size, whatever rotating them frees."),
+    sized("With --all: rotate all sessions of at least SIZE, even if that frees little."),
 ]
 Live = Annotated[bool, flag("--live", "Also if a client is running the session.")]
 Adopt = Annotated[

@@ -226,12 +226,11 @@ def _rotated(found: Sequence[Outcome], *, dry_run: bool) -> str:
 
 def _put_away(found: Sequence[Outcome], *, dry_run: bool) -> str:
     gained = sum(map(_gained, found))
-    on_disk = f", which {'frees' if dry_run else 'freed'} nothing on disk" if found else ""
+    on_disk = f", which {'would free' if dry_run else 'freed'} nothing on disk" if found else ""
     if gained > 0:
-        about = "which frees about " if dry_run else ""
-        on_disk = f", {about}{size(gained)}{'' if dry_run else ' freed'} on disk"
-    many = f"{count(len(found), 'session')}; {size(sum(map(_freed, found)))}"
-    return f"{many} {'would leave' if dry_run else 'left'} the client's folder{on_disk}."
+        on_disk = f" and {'free about' if dry_run else 'freed'} {size(gained)} on disk"
+    many = f"{count(len(found), 'session')}: {'would move' if dry_run else 'moved'}"
+    return f"{many} {size(sum(map(_freed, found)))} out of the client's folder{on_disk}."
 
 
 def _brought_back(found: Sequence[Outcome], *, dry_run: bool) -> str:

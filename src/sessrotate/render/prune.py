@@ -67,9 +67,9 @@ def plan(going: Going, seen: Seen, *, is_verbose: bool = False) -> Iterator[str]
             yield "Nothing to remove."
     if going.is_due is False:
         yield (
-            "The trash has nothing that can be freed. Anything too new stays, and so does the "
-            "archive of a restored session if its live file lacks any of it, or if a copy "
-            "continues from it."
+            "The trash has nothing that can be deleted for good. Files whose grace time is not "
+            "over stay. So does the archive of a restored session if the live file lacks part of "
+            "it, or if a copy of the live file still needs it."
         )
 
 

@@ -47,7 +47,7 @@ def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterat
             verb, how = "Would make" if dry_run else "Made", "plain again"
         yield f"{verb} {name} {how}: {size(plan.away.size)} in {where}."
         if plan.is_rollout:
-            yield "Nothing compresses it by itself for 30 days."
+            yield "Nothing compresses it automatically for 30 days."
     if plan.whole is not None:
         yield _whole(name, plan.whole, dry_run=dry_run)
     if plan.unused is not None:
@@ -87,10 +87,10 @@ def _whole(name: str, plan: RestorePlan, *, dry_run: bool) -> str:
 def on_disk(where: Place, session: int, kept: int) -> str:
     """Return what a session that is whole again takes of the disk, and what its archive keeps."""
     if not kept:
-        return f"On disk, it takes {size(session)}."
+        return f"On disk, the session takes {size(session)}."
     free = f"`sessrotate prune {printable(where.session)} --empty-trash --grace 0`"
-    taken = f"On disk, it takes {size(session)}, and {size(kept)} of that is its archive"
-    return f"{taken}: {free} frees it."
+    taken = f"On disk, the session takes {size(session)}, of which its archive takes {size(kept)}"
+    return f"{taken}: {free} deletes the archive."
 
 
 def _nothing(name: str, *, is_short: bool) -> str:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 FOR_AGENTS: Final = (
     "For details from before a compaction, never open a session's .jsonl: run `sessrotate "
-    "search WORDS --project .`, then the `sessrotate read` command that it prints above what "
-    "you need, with `| head -n 100`."
+    "search WORDS --project .`. Above each match it prints a `sessrotate read` command: run the "
+    "command above the match that you need, and append `| head -n 100`."
 )
 """The line for `CLAUDE.md`, as the guide has it."""
 

@@ -39,7 +39,7 @@ def lines(status: Status) -> Iterator[str]:
     missing = [session for each in status.clients for session in each.missing]
     yield _all_on_disk(status)
     yield from _to_gain(status, is_wrong=bool(missing))
-    yield f"By itself  {_by_itself(status)}"
+    yield f"Automatic  {_by_itself(status)}"
     yield f"Last run   {_last(status.last)}"
     wrong = [*_wrong(status, missing)]
     yield from wrong[:_MOST]
@@ -132,7 +132,7 @@ def _named(sessions: Sequence[str]) -> str:
 
 def _by_itself(status: Status) -> str:
     if not (status.has_hook or status.has_schedule):
-        return "nothing; `sessrotate setup` changes that"
+        return "nothing yet; `sessrotate setup` changes that"
     parts = {
         "rotation at compactions and session ends": status.has_hook,
         "the nightly run": status.has_schedule,

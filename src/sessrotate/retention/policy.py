@@ -189,7 +189,7 @@ def _removed(
     oldest_first = sorted(free, key=lambda entry: (times[entry.key], entry.key))
     if not policy.removes:
         for entry in oldest_first:
-            yield entry.key, "no keep rule holds it"
+            yield entry.key, "no keep rule applies"
         return
     for entry in oldest_first:
         if policy.max_age is not None and times[entry.key] < now - policy.max_age:
@@ -208,14 +208,17 @@ def in_words(policy: Policy) -> str:
     holds = [
         text.format(value)
         for value, text in (
-            (policy.keep_last, "the last {}"),
+            (
+                policy.keep_last,
+                "the last segment" if policy.keep_last == 1 else "the last {} segments",
+            ),
             (
                 None if policy.keep_within is None else units.span(policy.keep_within),
-                "those within {} of the newest",
+                "the segments within {} of the newest one",
             ),
-            (policy.keep_daily, "the newest of each of the last {} days with a segment"),
-            (policy.keep_weekly, "the newest of each of the last {} weeks with a segment"),
-            (policy.keep_monthly, "the newest of each of the last {} months with a segment"),
+            (policy.keep_daily, "the newest segment of each of the last {} days that have one"),
+            (policy.keep_weekly, "the newest segment of each of the last {} weeks that have one"),
+            (policy.keep_monthly, "the newest segment of each of the last {} months that have one"),
         )
         if value
     ]
@@ -224,9 +227,9 @@ def in_words(policy: Policy) -> str:
         goes.append(f"segments older than {units.span(policy.max_age)}")
     if policy.max_size is not None:
         goes.append(
-            f"the oldest segments until all together have at most {units.whole(policy.max_size)}"
+            f"the oldest segments until all archives together fit in {units.whole(policy.max_size)}"
         )
-    kept = f"Of each session, keep {_and(holds)}." if holds else ""
+    kept = f"In each session, keep {_and(holds)}." if holds else ""
     removed = f"Of the rest, remove {' and '.join(goes)}." if goes else "Remove the rest."
     if goes and not holds:
         removed = f"Remove {' and '.join(goes)}."

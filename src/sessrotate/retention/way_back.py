@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sessrotate.retention.unarchive import Away
 
 
-_PLAIN: Final = "plain again; nothing compresses it by itself for 30 days"
+_PLAIN: Final = "plain again; nothing compresses it automatically for 30 days"
 
 
 class WayBack(Struct, frozen=True):
@@ -112,7 +112,8 @@ class WayBack(Struct, frozen=True):
         said = []
         if self.lost:
             some = units.some([f"{number:,}" for number in self.lost], 5)
-            said.append(f"segment{'s' if self.lost[1:] else ''} {some} left the trash for good")
+            named = f"segments {some} were" if self.lost[1:] else f"segment {some} was"
+            said.append(f"{named} deleted for good")
         if self.is_cut:
             said.append("its client cut a part of the history out")
         return ", and ".join(said)

@@ -458,7 +458,7 @@ def test_of_metadata_the_last_of_each_key_is_carried(tmp_path: Path) -> None:
     made, carried = plan(tmp_path, title, other, *summaries, newer, compaction())
     assert carried == [other, summaries[1], summaries[2], newer]
     assert {entry.reason for entry in made.carried} == {
-        "the current setting of its kind (title, mode, …)"
+        "the latest value of each setting (title, mode, …)"
     }
 
 

@@ -660,7 +660,7 @@ class SlowPlan:
         if row is None:
             return "not a record, but clients keep it"
         if kind in kinds.LAST_WINS:
-            return None if is_replaced else "the current setting of its kind (title, mode, …)"
+            return None if is_replaced else "the latest value of each setting (title, mode, …)"
         if kind in kinds.FILE_HISTORY:
             is_kept = text(row, "messageId") in self.tail | self.found.keys()
             return "file history of a message that stays" if is_kept else None
@@ -676,7 +676,10 @@ REASONS = {
 }
 
 
-BEGINS = "the session's beginning, by which clients list it and clean up"
+BEGINS = (
+    "a line from the beginning, which clients use to list the session and to decide whether to "
+    "delete it"
+)
 
 
 def is_prompt(row: dict[str, Any]) -> bool:

@@ -109,7 +109,7 @@ class Before(Struct):
         """Yield the metadata lines to carry."""
         yield from self.always
         for span in self.last.values():
-            yield Carried(span, "the current setting of its kind (title, mode, …)")
+            yield Carried(span, "the latest value of each setting (title, mode, …)")
 
 
 def _key(row: Link) -> tuple[object, ...] | None:

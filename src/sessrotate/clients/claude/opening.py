@@ -40,7 +40,10 @@ _SPARED: Final = frozenset(
 """Where a session was begun that the clean-up of 2.1.330 leaves alone."""
 
 
-BEGINS: Final = "the session's beginning, by which clients list it and clean up"
+BEGINS: Final = (
+    "a line from the beginning, which clients use to list the session and to decide whether to "
+    "delete it"
+)
 
 
 class Opening(Struct, frozen=True):

@@ -80,7 +80,7 @@ class Rotate(Table, frozen=True):
         Size | None, _is("Rotate a session if that frees at least this much of the disk.")
     ] = Size("1M")
     live: Annotated[
-        bool, _is("Rotate sessions that a client runs, too. Otherwise they wait for the next run.")
+        bool, _is("Also rotate sessions that a client runs. Otherwise the next run tries again.")
     ] = False
 
 
@@ -124,21 +124,27 @@ class Prune(Table, frozen=True):
     ] = None
     keep_within: Annotated[
         Age | None,
-        _is("Keep segments at most this much older than the newest of their session.", "30d"),
+        _is(
+            "Keep segments that are at most this much older than the newest segment of their "
+            "session.",
+            "30d",
+        ),
     ] = None
     keep_daily: Annotated[
         Count | None,
-        _is("Keep the newest segment of each of the last N days that have one.", 7),
+        _is("Keep the newest segment of each day, for the last N days that have segments.", 7),
     ] = None
     keep_weekly: Annotated[Count | None, _is("The same for weeks.", 8)] = None
     keep_monthly: Annotated[Count | None, _is("The same for months.", 12)] = None
     max_age: Annotated[
-        Age | None, _is("Remove segments older than this that no rule above keeps.", "52w")
+        Age | None, _is("Remove segments older than this to which no keep rule applies.", "52w")
     ] = None
     max_size: Annotated[
         Size | None,
         _is(
-            "Remove the oldest segments that no rule above keeps until all fit in this size.", "20G"
+            "Remove the oldest segments to which no keep rule applies, until all archives together "
+            "fit in this size.",
+            "20G",
         ),
     ] = None
 
