@@ -125,7 +125,7 @@ BOUNDARY_KEYS: Final = {"uuid", "timestamp", "trigger", "pre_tokens"}
 
 
 def assert_document(document: Any, path: Path) -> None:
-    """Check the keys that the contract names, and what they say, against the file itself."""
+    """Check the keys that the carried_lines names, and what they say, against the file itself."""
     assert set(document) >= DOCUMENT_KEYS
     data = path.read_bytes()
     assert document["session"] == ID

@@ -13,7 +13,7 @@ import pytest
 
 from sessrotate import fs
 from sessrotate.archive import place
-from sessrotate.in_place import operations
+from sessrotate.in_place import readme
 from sessrotate.retention import trash
 from support import homes
 from support.command_line import ID, boundary, called, row, session
@@ -40,10 +40,10 @@ def test_the_folder_of_archives_says_what_it_is_and_what_to_do_instead(home: Hom
     for command in ("list", "prune --all", "restore SESSION", "verify --all"):
         assert f"sessrotate {command}" in said
     assert text(home).stat().st_mode & 0o7777 == 0o600
-    assert said.encode() == operations.README
+    assert said.encode() == readme.TEXT
 
 
-@pytest.mark.parametrize("told", re.findall(r"sessrotate (\w.*)", operations.README.decode()[200:]))
+@pytest.mark.parametrize("told", re.findall(r"sessrotate (\w.*)", readme.TEXT.decode()[200:]))
 def test_every_command_that_it_names_does_what_it_says(home: Home, told: str) -> None:
     home.rotate()
     assert called(*told.replace("SESSION", ID).split()).code == 0
@@ -104,7 +104,7 @@ def test_a_full_disk_keeps_it_from_being_written_and_nothing_else(
         assert not text(home).exists()
     home.append(boundary(80) + row(81))
     home.rotate()
-    assert text(home).read_bytes() == operations.README
+    assert text(home).read_bytes() == readme.TEXT
 
 
 def test_a_kill_while_it_is_written_leaves_none_or_all_of_it(home: Home) -> None:
@@ -115,8 +115,8 @@ def test_a_kill_while_it_is_written_leaves_none_or_all_of_it(home: Home) -> None
         with pytest.MonkeyPatch.context() as patch:
             crash.install(patch)
             with suppress(homes.Killed):
-                operations.leave_readme(home.where)
-        assert not text(home).exists() or text(home).read_bytes() == operations.README
+                readme.leave(home.where)
+        assert not text(home).exists() or text(home).read_bytes() == readme.TEXT
         assert called("doctor").code == 0
         if not crash.happened:
             break
@@ -145,7 +145,7 @@ def test_a_failure_while_it_is_written_leaves_nothing_of_it(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(of, fails, full)
-    operations.leave_readme(home.where)
+    readme.leave(home.where)
     assert not [path for path in text(home).parent.iterdir() if path.is_file()]
 
 

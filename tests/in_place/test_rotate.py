@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from sessrotate.clients.claude import contract
+from sessrotate.clients.claude import carried_lines
 from sessrotate.errors import NotASessionError
 from sessrotate.fs import files
 from sessrotate.in_place import operations
@@ -187,7 +187,7 @@ def test_there_is_nothing_to_cut_since_the_last_rotation(home: Home) -> None:
 def test_how_far_it_is_is_told_while_it_reads_and_while_it_plans(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contract, "_TOLD", 100)
+    monkeypatch.setattr(carried_lines, "_TOLD", 100)
     told: list[int] = []
 
     @contextmanager

@@ -1,24 +1,19 @@
 """What the commands do to a session where it lives, each from its lock to the last byte sealed.
 
 Rule: lock, recover, look, plan, execute, finish, always in this order. What a crash left is dealt
-with before anything new begins. Behind it all, a text is left beside the archives, for whoever
-looks for what may be deleted: it appears whole or not at all, is never written over what is there,
-and nothing fails because it could not be written.
+with before anything new begins.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import fs, names
-from sessrotate.archive import archived_file, found_files, owner, place, restored, state
+from sessrotate.archive import archived_file, found_files, owner, restored, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.errors import (
@@ -35,6 +30,7 @@ from sessrotate.in_place import (
     gain,
     obstacles,
     put_together,
+    readme,
     rebuild_manifest,
     recover,
     restore,
@@ -54,52 +50,6 @@ from sessrotate.system import locks
 if TYPE_CHECKING:
     Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
     """Given what is being done and how many bytes there are, shows how many are done."""
-
-
-# ── the text beside the archives ─────────────────────────────────────────────────────────────
-
-
-README: Final = b"""\
-This folder is the history of your coding-agent sessions. Do not delete it by hand.
-
-sessrotate keeps the live files small, and what they lack is here, compressed. A session whose
-folder is deleted has lost its beginning for good.
-
-To see what takes space:    sessrotate list
-To free space:              sessrotate prune --all --keep-within 90d --dry-run
-To get a session back:      sessrotate restore SESSION
-To see that all is there:   sessrotate verify --all
-
-If it was deleted already: put it back from the trash or from a backup, under this name.
-"""
-
-
-def leave_readme(where: Place) -> None:
-    """Write the text into the folder of all archives, if the session has an archive and it lacks.
-
-    Where it cannot be written, as on a full disk, nothing is raised and nothing stays of it: a next
-    time will do. What a kill left of it goes the next time too, whichever session that is for.
-    """
-    path = where.config / place.FOLDER / place.README
-    _clear_drafts(path)
-    is_any = os.path.lexists(where.archive / names.MANIFEST) or archived_file.away(where)
-    if os.path.lexists(path) or not is_any:
-        return
-    try:
-        fs.create_file_at_once(path, README)
-    except OSError:
-        _clear_drafts(path)
-
-
-def _clear_drafts(path: Path) -> None:
-    """Remove the draft of the text. Another process that is writing it will do without."""
-    draft = path.with_name(path.name + names.PARTIAL)
-    if os.path.lexists(draft):
-        with suppress(OSError):
-            fs.remove_files(draft.parent, [draft.name])
-
-
-# ── what commands do ─────────────────────────────────────────────────────────────────────────
 
 
 class RestoredError(RefusedError):
@@ -139,7 +89,7 @@ def alone(where: Place, wait: float, *, adopt: bool = False) -> Iterator[None]:
         with storage("look for the archive"):
             owner.check(where, adopt=adopt)
         yield
-        leave_readme(where)
+        readme.leave(where)
 
 
 def plan_session(

@@ -221,11 +221,11 @@ def prepare(
             start=archived[-1].segment.span.end if archived else 0,
             is_cut=is_cut,
         )
-        contract, lacks, refusals = None, None, list[str]()
+        live_plan, lacks, refusals = None, None, list[str]()
         taken, is_left = tuple[SealedSegment, ...](), False
         last = scanned.boundaries[-1].offset if scanned.boundaries else 0
         if last > prefix or (heal and archived and last == prefix):
-            contract = client.resume.plan(
+            live_plan = client.resume.plan(
                 source,
                 [boundary.offset for boundary in scanned.boundaries],
                 scanned.end,
@@ -235,12 +235,12 @@ def prepare(
                 progress=second,
             )
             live_body.check_unshifted(source, client.files, scanned.boundaries[-1], scanned.end)
-            heals = contract.reaches_back or contract.misleads
-            if last == prefix and (contract.hidden is not None or not heals):
-                lacks, contract = contract.hidden, None
-    if contract is not None:
+            heals = live_plan.reaches_back or live_plan.misleads
+            if last == prefix and (live_plan.hidden is not None or not heals):
+                lacks, live_plan = live_plan.hidden, None
+    if live_plan is not None:
         refusals += obstacles(found.place, source, int(found.pack is not None))
-        reasons = *contract.refusals, *_copied(archived, segments)
+        reasons = *live_plan.refusals, *_copied(archived, segments)
         refusals += [f"{reason} {_LATER}" for reason in reasons]
         taken = restored.taken_over(found, segments[:-1], proves=proves)
         is_left = not taken and restored.is_left(found)
@@ -258,7 +258,7 @@ def prepare(
         archived=archived,
         segments=segments[:-1],
         newest=segments[-1],
-        live=contract,
+        live=live_plan,
         opaque_lines=scanned.opaque_lines,
         puts_aside=is_left or (problem is not None and adopt and bool(found.listing)),
         refusals=tuple(refusals),
@@ -394,13 +394,13 @@ def _write(
     draft: fs.Draft,
 ) -> Intent:
     """Write the new live file, on the disk when this returns; return what is going to happen."""
-    if (contract := planned.live) is None:
+    if (live_plan := planned.live) is None:
         raise DamagedError("There is nothing to cut.")
-    carry = partial(carried_lines, contract.carried, planned.archived, found.place, source)
+    carry = partial(carried_lines, live_plan.carried, planned.archived, found.place, source)
     carried = Fingerprint()
     for piece in carry():
         carried.update(piece)
-    line = Span(contract.cut, source.line_end(contract.cut, planned.end) + 1)
+    line = Span(live_plan.cut, source.line_end(live_plan.cut, planned.end) + 1)
     boundary = Mark.of(source.read_at(line.start, line.size))
     parent = listed.segments[-1].digest
     head = live_header.line(_header(planned, parent, carried.digest, boundary.digest))
@@ -408,7 +408,7 @@ def _write(
     for piece in carry():
         draft.append(piece)
     tail = Fingerprint()
-    for piece in source.pieces(Span(contract.cut, planned.end)):
+    for piece in source.pieces(Span(live_plan.cut, planned.end)):
         tail.update(piece)
         draft.append(piece)
     draft.become_like(source.fd)
@@ -418,15 +418,15 @@ def _write(
     live_body.check_unshifted(
         source, found.place.client.files, planned.newest.boundary, planned.end
     )
-    old = planned.prefix or min(HEAD, contract.cut)
+    old = planned.prefix or min(HEAD, live_plan.cut)
     return Intent(
         operation="rotate",
         swap=Swap(
             old=Mark.of(source.read_at(0, min(HEAD, old))),
             new=Mark.of(head),
-            cut=contract.cut,
+            cut=live_plan.cut,
             prefix=len(head) + planned.carried_bytes,
-            tail=Mark(planned.end - contract.cut, tail.digest),
+            tail=Mark(planned.end - live_plan.cut, tail.digest),
         ),
         first=planned.first,
         count=len(listed.segments) - planned.first,

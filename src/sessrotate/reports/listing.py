@@ -142,9 +142,9 @@ def _gained(entry: SessionInfo, count: int | None) -> int | None:
     """Return what a rotation would gain a session with so many compactions."""
     if count == entry.segments:
         return 0  # there is nothing to cut: spares it being read once more
-    from sessrotate.reports import expected_gain  # noqa: PLC0415 - as below
+    from sessrotate.reports import planned_gain  # noqa: PLC0415 - as below
 
-    return expected_gain.of(entry.path)
+    return planned_gain.of(entry.path)
 
 
 def _scanned(entry: SessionInfo, done: int, progress: Callable[[int], None]) -> tuple[int, int]:

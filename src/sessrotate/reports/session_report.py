@@ -29,7 +29,7 @@ from sessrotate.parsing.lines import count
 from sessrotate.reading import pieces
 from sessrotate.reading.pieces import Holder
 from sessrotate.reading.session import Session, open_session
-from sessrotate.reports import expected_gain, file_edges, growth, listing
+from sessrotate.reports import file_edges, growth, listing, planned_gain
 from sessrotate.reports.counting import Counts, Tally
 from sessrotate.reports.discovery import FoundSession
 from sessrotate.reports.model import SegmentRow, SegmentState, SessionReport
@@ -337,8 +337,8 @@ def _in_place(
     There is no report if no plan can be made now.
     """
     with storage("read the session"), state.opened(where) as found:
-        to_tidy = expected_gain.to_tidy(found)
-        told = expected_gain.planned(found, progress)
+        to_tidy = planned_gain.to_tidy(found)
+        told = planned_gain.planned(found, progress)
         if told is None:
             return None, to_tidy
         plan, live, expected = told

@@ -15,8 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import generate_session
-from sessrotate.clients.claude import carried_rows as kinds
-from sessrotate.clients.claude import contract, loading, survey
+from sessrotate.clients.claude import carried_lines, loading, survey
+from sessrotate.clients.claude import row_classes as kinds
 from sessrotate.clients.claude.rows import Link, seconds
 from sessrotate.clients.claude.survey import Survey
 from sessrotate.clients.in_place import LivePlan
@@ -739,7 +739,7 @@ def check_plan(path: Path, data: bytes, cut: int) -> None:
     path.write_bytes(data)
     with Source(path) as source:
         starts = [start for start in oracle.boundaries(data) if start < cut]
-        made = contract.plan(source, [*starts, cut], len(data))
+        made = carried_lines.plan(source, [*starts, cut], len(data))
     if b"\n" not in data[cut:]:
         assert made == LivePlan(cut, (), ("The last line is not complete.",))
         return
@@ -808,11 +808,11 @@ def test_the_plan_of_an_invented_session_is_that_of_parsing_every_line(
 PLAN = """
 import sys
 from pathlib import Path
-from sessrotate.clients.claude import contract
+from sessrotate.clients.claude import carried_lines
 from sessrotate.system.source import Source
 with Source(Path(sys.argv[1])) as source:
     size, cut = source.size(), int(sys.argv[2])
-    plan = contract.plan(source, [cut], size)
+    plan = carried_lines.plan(source, [cut], size)
 print(len(plan.carried), *plan.refusals)
 """
 

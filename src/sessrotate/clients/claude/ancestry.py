@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.claude.carried_rows import FILE_HISTORY, Needed
+from sessrotate.clients.claude.row_classes import FILE_HISTORY, Needed
 from sessrotate.clients.claude.rows import Link, has_result, turn_of
 from sessrotate.clients.claude.survey import Survey
 from sessrotate.clients.claude.tail import PER_NAME, answer_of, name

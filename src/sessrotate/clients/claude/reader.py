@@ -2,7 +2,7 @@
 
 Rule: each answer comes from the module beside it that knows it: `view`, `kinds`, `thread`,
 `branches`, `agents`, `preview`, `titles`. Only the rows from before the last compaction that a
-resume loads are found here: those that a rotation carries (`contract`), in another way. The
+resume loads are found here: those that a rotation carries (`carried_lines`), in another way. The
 segments are read from the newest back, plain or compressed, and only while rows are missing. A row
 that is nowhere is left out, as clients do.
 """
@@ -19,7 +19,7 @@ from sessrotate.clients import opaque
 from sessrotate.clients.claude import agents as claude_agents
 from sessrotate.clients.claude import branches, kinds, loading, preview, thread, titles
 from sessrotate.clients.claude import view as claude_view
-from sessrotate.clients.claude.carried_rows import Needed, preserved
+from sessrotate.clients.claude.row_classes import Needed, preserved
 from sessrotate.clients.claude.rows import Turn, compaction_of, has_result, turn_of
 from sessrotate.clients.common import bytes_in
 from sessrotate.clients.preview import EDGE, Agent, Title

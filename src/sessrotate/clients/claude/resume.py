@@ -1,14 +1,14 @@
 """What resuming a Claude Code session needs of what stands before a cut.
 
-Promise: the questions of `in_place.Resume`, each answered where its rule stands: `contract` has
-what goes along, and `loading` what clients load.
+Promise: the questions of `in_place.Resume`, each answered where its rule stands: `carried_lines`
+has what goes along, and `loading` what clients load.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.claude import contract, loading, tail
+from sessrotate.clients.claude import carried_lines, loading, tail
 from sessrotate.clients.claude.ancestry import RefusedError, Room
 from sessrotate.clients.claude.survey import Survey
 from sessrotate.model import Span
@@ -17,7 +17,7 @@ from sessrotate.parsing import lines
 if TYPE_CHECKING:
     from sessrotate.system.source import Source
 
-plan: Final = contract.plan
+plan: Final = carried_lines.plan
 
 of_conversation: Final = loading.of_conversation
 
@@ -47,7 +47,7 @@ def dangles(source: Source, prefix: int, judged: int) -> bool:
     A user went back, in a client that ran, to a message that a rotation had archived: the client
     knows it still, and what it writes from then on continues a row of the archive. Never wrong
     where it says no: whether the archive has the row, and what else a resume needs then, is for
-    `contract` to say.
+    `carried_lines` to say.
 
     What stands before was there when the session was rotated, or carried along, in the first
     `prefix` bytes. The first row of those is the session's first prompt, mostly, and may be one

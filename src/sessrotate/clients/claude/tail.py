@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from sessrotate.clients.claude.carried_rows import TRANSCRIPT
+from sessrotate.clients.claude.row_classes import TRANSCRIPT
 from sessrotate.clients.claude.rows import Link, seconds
 from sessrotate.clients.claude.thread import NEAR
 from sessrotate.parsing import json_line

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from sessrotate.clients.claude.carried_rows import TRANSCRIPT
 from sessrotate.clients.claude.numbering import Numbering, digest
+from sessrotate.clients.claude.row_classes import TRANSCRIPT
 from sessrotate.clients.claude.rows import (
     Compaction,
     CompactMetadata,

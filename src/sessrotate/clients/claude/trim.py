@@ -4,7 +4,7 @@ A client that is told to (`CLAUDE_CODE_TRANSCRIPT_LOCAL_GC`) writes a new file i
 that was compacted: the lines from before the last compaction that outlive it, the compaction, the
 last setting of each kind from before it, and all behind it. Then it goes on appending to that.
 
-Rule: so it is in the client's own code, of which `carried_rows` has the classes. Only reads.
+Rule: so it is in the client's own code, of which `row_classes` has the classes. Only reads.
 Memory grows with the number of lines that outlive the compaction, not with the file.
 """
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
 from sessrotate.clients.claude import loading
-from sessrotate.clients.claude.carried_rows import (
+from sessrotate.clients.claude.row_classes import (
     CLEARED,
     FILE_HISTORY,
     HEADER_TYPE,

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from sessrotate.clients.claude import ancestry, carried_rows, contract, loading
+from sessrotate.clients.claude import ancestry, carried_lines, loading, row_classes
 from sessrotate.clients.in_place import Archived, LivePlan
 from sessrotate.system.source import Source
 from support import oracle
@@ -48,7 +48,7 @@ def written(path: Path, rows: list[Row | bytes]) -> bytes:
 
 def planned(path: Path, starts: list[int], end: int) -> LivePlan:
     with Source(path) as source:
-        return contract.plan(source, starts, end)
+        return carried_lines.plan(source, starts, end)
 
 
 def plan(tmp_path: Path, *rows: Row | bytes) -> tuple[LivePlan, list[Any]]:
@@ -281,7 +281,7 @@ def test_the_archive_is_not_read_for_a_first_prompt_that_nothing_continues(
     data = written(path, rows)
     with Source(path) as source:
         archived = Archived(10_000, says=read, plain=read)
-        made = contract.plan(source, oracle.boundaries(data), len(data), archived, prefix=10)
+        made = carried_lines.plan(source, oracle.boundaries(data), len(data), archived, prefix=10)
     assert ([entry.span.start for entry in made.carried][:1], made.refusals) == ([0], ())
 
 
@@ -464,7 +464,7 @@ def test_of_metadata_the_last_of_each_key_is_carried(tmp_path: Path) -> None:
 
 def test_unknown_rows_and_torn_lines_are_kept_and_void_ones_are_not(tmp_path: Path) -> None:
     new = {"type": "from-a-newer-client", "x": 1}
-    void = [{"type": kind} for kind in sorted(carried_rows.CLEARED)]
+    void = [{"type": kind} for kind in sorted(row_classes.CLEARED)]
     _, carried = plan(tmp_path, new, b'{"torn":', b"\xff\x00", *void, compaction())
     assert carried == [new, b'{"torn":', b"\xff\x00"]
 

@@ -2,7 +2,7 @@
 
 Rule: when the real client resumes `carried lines · boundary · tail`, it must send the same request
 as from the whole file: the client that wrote the boundary, and every later one. `loading` says what
-those load of the rows before it, `carried_rows` which other rows outlive a compaction, and
+those load of the rows before it, `row_classes` which other rows outlive a compaction, and
 `opening` which line shows how the session began; the tests with real clients hold it. Lines are
 carried unchanged, in the order of the history, and nothing after the cut is ever dropped. If the
 request could differ, the plan says why and must not be carried out.
@@ -28,15 +28,15 @@ from sessrotate.clients.claude.ancestry import (
     Room,
     Search,
 )
-from sessrotate.clients.claude.carried_rows import (
+from sessrotate.clients.claude.loading import Loaded
+from sessrotate.clients.claude.opening import BEGINS, Opening, opening
+from sessrotate.clients.claude.row_classes import (
     CLEARED,
     FILE_HISTORY,
     LAST_WINS,
     TRANSCRIPT,
     preserved,
 )
-from sessrotate.clients.claude.loading import Loaded
-from sessrotate.clients.claude.opening import BEGINS, Opening, opening
 from sessrotate.clients.claude.rows import Compaction, Link, Name, compaction_of, seconds
 from sessrotate.clients.claude.survey import Survey
 from sessrotate.clients.claude.tail import Tail
