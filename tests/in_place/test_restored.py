@@ -355,7 +355,7 @@ def test_of_which_nobody_knows_since_when_stays_and_is_told(home: Home, note: by
     assert home.stitched() == DATA
     (finding,) = doctor.findings()
     assert (finding.kind, finding.path) == ("damaged", str(home.archive))
-    assert f"`sessrotate rotate {ID}` uses it again" in finding.detail
+    assert f"`sessrotate rotate {ID}` uses the archive again" in finding.detail
     home.rotate()
     assert home.stitched() == DATA
     assert list(doctor.findings()) == []

@@ -192,29 +192,28 @@ def _listed(found: FoundFiles) -> Manifest | None:
     """Return the manifest of the segments that count: as many as the live file's header says.
 
     What a rotation brings to the archive is listed before that header is there. Where no record
-    tells of one, more are spare only if the live file has all of them: an older copy may lack some.
+    tells of one, a live file that counts fewer is an older copy, unless the rest is `spare`.
     """
     listed = None if found.restored is not None else found.manifest
     if listed is None or found.live is None:
         return listed
     count = 0 if found.header is None else found.header.index
-    if found.intent is not None or spare(found):
-        return manifest.until(listed, count)
-    return listed
+    return manifest.until(listed, count) if found.intent is not None or spare(found) else listed
 
 
 def spare(found: FoundFiles) -> tuple[SealedSegment, ...]:
-    """Return the segments that are listed, and that the live file does not count and has itself.
+    """Return the segments that a rotation listed before it died, and lost its record.
 
-    Where something is under way, that decides. Reads as much of the live file.
+    They do not count, and the live file has them: it is the pack, so that no other took its place.
+    An older copy may have them, too, but the newer one may come back, and needs them then.
     """
-    header, live, listed = found.header, found.live, found.manifest
-    if header is None or live is None or listed is None or found.intent is not None:
+    header, live, listed, pack = found.header, found.live, found.manifest, found.pack
+    if live is None or listed is None or pack is None or found.intent is not None:
         return ()
-    entries = listed.segments[header.index :]
-    shift = live_header.prefix(header) - header.start
-    if any(entry.pruned is not None for entry in entries):
+    if not pack.identity().is_same_file(live.identity()):
         return ()
+    entries = listed.segments[0 if header is None else header.index :]
+    shift = 0 if header is None else live_header.prefix(header) - header.start
     return entries if continued.holds(live, entries, shift) else ()
 
 

@@ -197,11 +197,7 @@ def settled(place: Place, wait: float) -> Iterator[tuple[Recovery, State]]:
             todo = plan(found)
             todo = replace(todo, past=" ".join(filter(None, [*said, todo.past])))
         done = _done(found, todo, stack, wait)
-        found = stack.enter_context(state.opened(place))
-        if todo.deed == "undo" and state.spare(found):  # copies that were undone without a pack
-            _done(found, plan(found), stack, wait)
-            found = stack.enter_context(state.opened(place))
-        yield done, found
+        yield done, stack.enter_context(state.opened(place))
 
 
 def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recovery:
@@ -222,9 +218,6 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
     if todo.deed == "finish":
         sealed_copies.repair(found)  # before the pack goes, which has what they are copies of
     extra = state.spare(found) if todo.deed == "undo" else ()
-    if extra and found.live is not None:  # the live file has to have them, whatever comes
-        fs.sync_data(found.live.fd)
-        fs.sync_folder(place.live.parent)
     is_overtaken = todo.deed == "undo" and overtaken.is_overtaken(found)
     if is_overtaken:  # by a trim that came since `was_taken_back` looked
         overtaken.take_back(found)
