@@ -276,3 +276,22 @@ def test_an_older_copy_does_not_count_less_whatever_it_has(home: Home, more: byt
     assert home.segments() == segments
     home.live.write_bytes(newer)
     assert home.stitched() == whole
+
+
+def test_an_older_copy_that_is_put_back_after_the_exchange_takes_nothing_from_it(
+    home: Home,
+) -> None:
+    home.rotate()
+    home.append(boundary(100) + row(200))
+    older, whole = home.live.read_bytes(), home.stitched()
+    homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
+    newer, segments = home.live.read_bytes(), home.segments()
+    other = home.live.with_name("other")
+    other.write_bytes(older)
+    other.rename(home.live)
+    ended = called("rotate", ID)
+    assert ended.code == 74
+    assert "holds what else was written" in ended.err
+    assert home.segments() == segments
+    home.live.write_bytes(newer)
+    assert home.stitched() == whole

@@ -73,6 +73,7 @@ ROWS: Final = (
     Row(None, "live", "after", "finish", "The draft has its new name as well."),
     Row("new", "stranger", "unknown", "put back", "It was saved last."),
     Row("new", None, "after", "finish", "The names were exchanged."),
+    Row("old", "absent", "after", "finish", "A copy was put back.", only="rotate", has_pack=True),
     Row("old", None, "before", "undo", "The exchange did not last."),
     Row("absent", None, "before", "undo", "There was no old file.", only="restore"),
     Row("other", "absent", "after", "finish", "Its name went after the exchange.", has_pack=True),

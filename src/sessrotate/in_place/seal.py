@@ -138,7 +138,7 @@ def _bring_over(place: Place, wait: float) -> str | None:
             waits = _waits(pack, wait)
             if pack.identity() != was or not _is_as_it_was(found):
                 continue  # who was waited for has written what it had to
-            if found.match == "other":  # no line of ours goes to a file that is not known
+            if found.match in {"old", "other"}:  # no line of ours goes to a file that is not ours
                 return waits
             new = _checked(found)
             data, batch = _next(found, begun, pack, new, is_whole=waits is not None)
