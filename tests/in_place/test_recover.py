@@ -295,3 +295,76 @@ def test_an_older_copy_that_is_put_back_after_the_exchange_takes_nothing_from_it
     assert home.segments() == segments
     home.live.write_bytes(newer)
     assert home.stitched() == whole
+
+
+def everywhere(home: Home) -> set[bytes]:
+    """Return the lines that any file of the client's folder has, but for drafts of ours."""
+    files = [path for path in home.config.rglob("*") if ".jsonl" in path.name or path == home.pack]
+    found = set[bytes]()
+    for path in files:
+        if path.suffix != ".partial":
+            found |= set(homes.content(path).splitlines())
+    return {line for line in found if b"segment_header" not in line}
+
+
+def test_wherever_it_dies_an_older_copy_that_is_saved_costs_no_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has our header, and none of the lines since the session was rotated last."""
+    for at, home, _ in dying(tmp_path, monkeypatch, back=False):
+        other = home.live.with_name("other")
+        replaced = home.pack if home.pack.exists() else home.live
+        other.write_bytes(replaced.read_bytes().partition(MORE)[0])
+        other.rename(home.live)
+        before = everywhere(home)
+        for _ in range(2):
+            called("rotate", ID)
+        assert before <= everywhere(home), at
+
+
+@pytest.mark.parametrize("at", ["swap.swap", "seal.finish"])
+def test_a_live_file_that_lost_its_header_is_not_read_as_all_there_is(home: Home, at: str) -> None:
+    home.rotate()
+    home.append(boundary(100) + row(200))
+    homes.crashed(home.rotate, f"sessrotate.in_place.{at}")
+    lines = home.live.read_bytes().splitlines(keepends=True)
+    home.live.write_bytes(b"".join(lines[1:]))
+    assert called("stitch", ID).code == 74
+    assert called("rotate", ID).code == 74
+    assert called("stitch", ID).code == 74
+
+
+def test_copies_stay_where_the_live_file_was_overwritten_after_they_were_made(home: Home) -> None:
+    homes.crashed(home.rotate, "sessrotate.in_place.swap.swap")
+    home.live.write_bytes(row(1))
+    before = snapshot(home.config)
+    ended = called("rotate", ID)
+    assert ended.code == 74
+    assert "after its history was copied" in ended.err
+    assert snapshot(home.config) == before
+
+
+@LOST
+def test_what_died_before_its_first_swap_is_no_restored_session(
+    home: Home, left: bytes | None
+) -> None:
+    homes.crashed(home.rotate, "sessrotate.in_place.swap.swap")
+    lose(home, left)
+    called("run")
+    assert called("rotate", ID).code == 0
+    assert home.stitched() == DATA + MORE
+    assert not home.is_busy()
+    assert called("doctor").code == 0
+
+
+def test_a_record_of_another_rotation_does_not_say_which_copies_go(home: Home) -> None:
+    homes.crashed(home.rotate, "sessrotate.in_place.swap.swap")
+    first = (home.archive / "record.json").read_bytes()
+    home.rotate()
+    home.append(boundary(100) + row(200))
+    whole = home.stitched()
+    homes.crashed(home.rotate, "sessrotate.in_place.swap.swap")
+    (home.archive / "record.json").write_bytes(first)
+    home.rotate()
+    assert home.stitched() == whole
+    assert not home.is_busy()

@@ -228,7 +228,10 @@ def holds(source: Source, segments: Iterable[SealedSegment], shift: int = 0) -> 
     `shift` is where in the file the history begins, in bytes; negative where that is not in it.
     """
     return all(
-        is_at(source, entry.segment.span.start + shift, Mark(entry.segment.span.size, entry.digest))
+        entry.segment.span.start + shift >= 0
+        and is_at(
+            source, entry.segment.span.start + shift, Mark(entry.segment.span.size, entry.digest)
+        )
         for entry in segments
     )
 

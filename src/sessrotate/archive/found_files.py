@@ -220,7 +220,10 @@ def look(
             file.freeze()
     line = b"" if source is None else continued.first_line(source)
     header = live_header.parse(line, place.session)
-    listed, whole = _listed(place, source, header, listing, told)
+    is_pack = False
+    if pack is not None and source is not None:  # to ask one that was put away takes long
+        is_pack = _is(pack, os.fstat(source.fd))
+    listed, whole = _listed(place, source, header, listing, told, is_pack=is_pack)
     kept = () if is_gone else tuple(_kept(place, None if doing is None else pack))
     found = FoundFiles(
         place=place,
@@ -260,15 +263,20 @@ def _listed(
     header: LiveHeader | None,
     listing: frozenset[str],
     told: Record,
+    *,
+    is_pack: bool,
 ) -> tuple[Manifest | None, Restored | None]:
-    """Return the manifest that counts, and what is left of an archive whose session is whole."""
-    whole = None if header is not None else live
+    """Return the manifest that is there, and what is left of an archive whose session is whole.
+
+    Of a live file that is the pack, too (`is_pack`), a rotation died before its swap.
+    """
+    whole = None if header is not None or is_pack or told.intent is not None else live
     if whole is not None and told.restored:
         return None, restored_archive(place.archive, place.session, listing, told.restored)
     if names.MANIFEST not in listing:
         return None, None
     found = _parsed(load.read_small(place.archive, names.MANIFEST, manifest.MAX_BYTES), header)
-    if whole is None or told.intent is not None:
+    if whole is None:
         return found, None
     # A copy from before was put back, or the record is lost, if it has all that is archived; and
     # what was put away may have been whole.
@@ -362,7 +370,8 @@ def _counts_all(found: FoundFiles, begun: Intent) -> bool:
     header, live, listed = found.header, found.live, found.manifest
     if not begun.count or header is None or live is None or listed is None:
         return False
-    return continued.ends_at(listed, header) and continued.misfit(header, live) is None
+    is_all = header.index == begun.first + begun.count
+    return is_all and continued.ends_at(listed, header) and not continued.misfit(header, live)
 
 
 def drafted(found: FoundFiles) -> Drafted:

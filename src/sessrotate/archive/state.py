@@ -10,7 +10,7 @@ and if it is too new to fit, a rotation came between and the reader looks again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
@@ -140,7 +140,7 @@ def _judged(found: FoundFiles) -> State:
         match, has_pack = found_files.match(found, begun), found.pack is not None
         row = recovery_table.decided(begun.operation, match, drafted, has_pack=has_pack)
     was_swapped = row is not None and row.standing == "after"
-    listed = _listed(found)
+    listed = _listed(found, match)
     rest = _residue(found) if was_swapped else _NONE
     reason = None
     if found.header is not None and found.live is not None:
@@ -188,33 +188,43 @@ def _cut(found: FoundFiles, listed: Manifest | None) -> Cut | None:
     return cut if trimmed.are_archived(live, before, found.place, listed) else None
 
 
-def _listed(found: FoundFiles) -> Manifest | None:
+def _listed(found: FoundFiles, match: Match) -> Manifest | None:
     """Return the manifest of the segments that count: as many as the live file's header says.
 
-    What a rotation brings to the archive is listed before that header is there. Where no record
-    tells of one, a live file that counts fewer is an older copy, unless the rest is `spare`.
+    What a rotation brings to the archive is listed before that header is there. A live file that
+    is none of the two of a swap goes on from all that is listed, or from nothing.
     """
     listed = None if found.restored is not None else found.manifest
     if listed is None or found.live is None:
         return listed
-    count = 0 if found.header is None else found.header.index
-    return manifest.until(listed, count) if found.intent is not None or spare(found) else listed
+    begun, is_known = found.intent, match in {"old", "new", "kept"}
+    if begun is not None and match == "pack":  # somebody may have changed it in place
+        is_known = is_at(found.live, 0, begun.swap.old)
+    if is_known or (begun is None and uncounted(found)):
+        return manifest.until(listed, 0 if found.header is None else found.header.index)
+    return listed
 
 
-def spare(found: FoundFiles) -> tuple[SealedSegment, ...]:
-    """Return the segments that a rotation listed before it died, and lost its record.
+def uncounted(found: FoundFiles) -> tuple[SealedSegment, ...]:
+    """Return the segments that a rotation listed before it died, and that do not count yet.
 
-    They do not count, and the live file has them: it is the pack, so that no other took its place.
-    An older copy may have them, too, but the newer one may come back, and needs them then.
+    It died before its swap, for the live file is the pack: no other took its place. An older copy
+    counts fewer segments, too, but the newer one may come back, and needs them then.
     """
-    header, live, listed, pack = found.header, found.live, found.manifest, found.pack
-    if live is None or listed is None or pack is None or found.intent is not None:
+    live, listed, pack, begun = found.live, found.manifest, found.pack, found.intent
+    if live is None or listed is None or pack is None:
         return ()
     if not pack.identity().is_same_file(live.identity()):
         return ()
-    entries = listed.segments[0 if header is None else header.index :]
-    shift = 0 if header is None else live_header.prefix(header) - header.start
-    return entries if continued.holds(live, entries, shift) else ()
+    if found.header is not None:
+        return listed.segments[found.header.index :]
+    return listed.segments[0 if begun is None else begun.first :]
+
+
+def are_held(found: FoundFiles, entries: Sequence[SealedSegment]) -> bool:
+    """Tell whether the live file has these segments, as it had when they were copied. Reads it."""
+    shift = 0 if found.header is None else live_header.prefix(found.header) - found.header.start
+    return found.live is not None and continued.holds(found.live, entries, shift)
 
 
 def _residue(found: FoundFiles) -> Span:

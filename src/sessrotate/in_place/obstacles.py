@@ -81,9 +81,11 @@ def _longest_name(folder: Path) -> int:
 def strangers(found: State, segments: Sequence[Segment]) -> str | None:
     """Return what stands where a segment is to go: nothing that we do not know is overwritten."""
     wanted = {names.sealed_file(found.place.session, part.index) for part in segments}
-    ours = () if found.intent is None else found.intent.files(found.place.session)
+    begun, listed = found.intent, found.manifest
     # What was interrupted is undone before, if this is a plan.
-    files = sorted((wanted & found.listing).difference(ours))
+    known = () if begun is None or listed is None else listed.segments
+    ours = {names.sealed_file(found.place.session, entry.segment.index) for entry in known}
+    files = sorted(wanted & found.listing - ours)
     if not files:
         return None
     folder = printable(str(found.place.archive))

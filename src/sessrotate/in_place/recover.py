@@ -75,7 +75,7 @@ def plan(found: State) -> Recovery:
             f"The {names.MANIFEST} of the archive is gone or damaged: the next run rebuilds it.",
             f"Rebuilt the {names.MANIFEST} of the archive from its segments.",
         )
-    if not any(map(names.is_leftover, found.listing)) and not state.spare(found):
+    if not any(map(names.is_leftover, found.listing)):
         return Recovery("nothing")
     _check_superfluous(found)
     return _undo("run")
@@ -143,12 +143,19 @@ def _undo(what: str) -> Recovery:
 
 
 def _check_superfluous(found: State) -> None:
-    """Raise DamagedError if the pack may hold a byte that the live file does not."""
+    """Raise DamagedError if the pack, or a copy, may hold a byte that the live file does not."""
+    pack, live = found.place.pack, found.place.live
     if not _is_superfluous(found):
-        pack, live = found.place.pack, found.place.live
         is_held = found.intent is None and found.live is not None
         told = late_lines.held(pack) if is_held else late_lines.left(pack, live)
         raise DamagedError(found.problem or told)
+    copies = state.uncounted(found)
+    if copies and not state.are_held(found, copies):
+        raise DamagedError(
+            f"A program changed {printable(str(live))} after its history was copied, and before a "
+            f"rotation of it was done: nothing was changed. {printable(str(found.place.archive))} "
+            "has what was copied."
+        )
 
 
 def _is_superfluous(found: State) -> bool:
@@ -217,7 +224,7 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
         fs.remove_files(place.archive, [names.DRAFT])
     if todo.deed == "finish":
         sealed_copies.repair(found)  # before the pack goes, which has what they are copies of
-    extra = state.spare(found) if todo.deed == "undo" else ()
+    extra = state.uncounted(found) if todo.deed == "undo" else ()
     is_overtaken = todo.deed == "undo" and overtaken.is_overtaken(found)
     if is_overtaken:  # by a trim that came since `was_taken_back` looked
         overtaken.take_back(found)

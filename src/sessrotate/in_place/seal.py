@@ -106,8 +106,10 @@ def _close(found: State, begun: Intent, *, waits: bool) -> bool:
     restored = found.record.restored
     partial = sorted(name for name in found.listing if name.endswith(names.PARTIAL))
     fs.remove_files(place.archive, [names.PACK, names.DRAFT, *partial])
-    if (begun.operation == "restore") == (found.header is None):
-        restored = units.written(clock.stamp()) if begun.operation == "restore" else None
+    if begun.operation == "restore" and found.header is None:
+        restored = units.written(clock.stamp())
+    elif begun.operation == "rotate" and (begun.count or found.header is not None):
+        restored = None
     change_record(place, intent=None, restored=restored)
     if edited:
         raise DamagedError(f"A program changed the session while it was replaced: {edited}")
@@ -115,10 +117,10 @@ def _close(found: State, begun: Intent, *, waits: bool) -> bool:
 
 
 def _is_archived(found: State, begun: Intent, pack: Source) -> bool:
-    """Tell whether what was copied of the replaced file still stands there."""
-    listed = found.manifest
+    """Tell whether what was copied of the replaced file is listed, and still stands there."""
+    listed, moved = found.manifest, begun.moved(found.manifest)
     shift = 0 if listed is None else begun.swap.cut - listed.source_bytes
-    return continued.holds(pack, begun.moved(listed), shift)
+    return len(moved) == begun.count and continued.holds(pack, moved, shift)
 
 
 def _bring_over(place: Place, wait: float) -> str | None:

@@ -17,12 +17,13 @@ from typing import Final
 from msgspec import Struct
 
 from sessrotate import fs, names
+from sessrotate.archive.continued import first_line
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
 from sessrotate.model import SealedSegment, Span
-from sessrotate.segments import compressed, header, load, segment_set
+from sessrotate.segments import compressed, header, live_header, load, segment_set
 from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import SegmentSet
 from sessrotate.system.digest import ZERO, Fingerprint
@@ -104,7 +105,7 @@ def name(copying: Copying) -> None:
 
 
 def repair(found: State) -> None:
-    """Copy again what an interrupted rotation copied, and is gone or does not read back.
+    """Copy again what the replaced file has, and in the archive is gone or does not read back.
 
     Raises DamagedError if that file has changed, too.
     """
@@ -113,7 +114,11 @@ def repair(found: State) -> None:
         return
     segments = load.of_manifest(found.place.archive, found.listing, listed)
     lost, problem = list[SealedSegment](), None
-    for entry in begun.moved(listed):
+    entries = begun.moved(listed)
+    if pack is not None and begun.count:  # it may have more that was archived before
+        own = live_header.parse(first_line(pack), found.place.session)
+        entries = listed.segments[0 if own is None else own.index :]
+    for entry in entries:
         try:
             segment_set.check(segments, entry.segment.index)
         except DamagedError as error:
