@@ -368,3 +368,19 @@ def test_a_record_of_another_rotation_does_not_say_which_copies_go(home: Home) -
     home.rotate()
     assert home.stitched() == whole
     assert not home.is_busy()
+
+
+def test_what_died_before_it_said_so_leaves_the_archive_of_a_restored_session(home: Home) -> None:
+    home.rotate()
+    home.restore()
+    segments = home.segments()
+    assert segments
+    homes.crashed(home.rotate, "sessrotate.in_place.swap.write_intent")
+    assert home.pack.exists()
+    assert home.stitched() == DATA + MORE
+    assert called("run").code == 0
+    assert not home.is_busy()
+    assert home.segments() == segments
+    assert home.record()["restored"] is not None
+    home.rotate()
+    assert home.stitched() == DATA + MORE

@@ -268,9 +268,11 @@ def _listed(
 ) -> tuple[Manifest | None, Restored | None]:
     """Return the manifest that is there, and what is left of an archive whose session is whole.
 
-    Of a live file that is the pack, too (`is_pack`), a rotation died before its swap.
+    Of a live file that is the pack, too (`is_pack`), a rotation died before its swap: unless the
+    record says so, nobody had restored it.
     """
-    whole = None if header is not None or is_pack or told.intent is not None else live
+    is_unsure = is_pack and told.restored in {None, record.UNKNOWN}
+    whole = None if header is not None or is_unsure or told.intent is not None else live
     if whole is not None and told.restored:
         return None, restored_archive(place.archive, place.session, listing, told.restored)
     if names.MANIFEST not in listing:
