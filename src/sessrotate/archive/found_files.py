@@ -101,6 +101,12 @@ class FoundFiles(Struct, frozen=True, kw_only=True):
         return self.record.intent
 
     @property
+    def is_pack(self) -> bool:
+        """Whether the live file is the pack, too: no other has taken its place."""
+        live, pack = self.live, self.pack
+        return bool(live and pack and pack.identity().is_same_file(live.identity()))
+
+    @property
     def is_archived(self) -> bool:
         """Whether the session was archived whole, or is on its way there or back."""
         return self.record.away is not None
@@ -355,10 +361,10 @@ def _parsed(listed: bytes, header: LiveHeader | None) -> Manifest | None:
 
 def match(found: FoundFiles, begun: Intent) -> Match:
     """Return what the live file is."""
-    live, pack = found.live, found.pack
+    live = found.live
     if live is None:
         return "absent"
-    if pack is not None and pack.identity().is_same_file(live.identity()):
+    if found.is_pack:
         return "pack"
     if is_at(live, 0, begun.swap.new) or _counts_all(found, begun):
         return "new"

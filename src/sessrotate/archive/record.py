@@ -32,6 +32,7 @@ HEAD: Final = 4096
 MAX_BYTES: Final = 64 * 1024 * 1024
 
 _MOST_SEGMENTS: Final = 1_000_000
+"""No manifest can list as many: a record that says so is none of ours."""
 
 MOST: Final = 50_000
 """Files of a session that are compressed at most: as many as fit into a line."""

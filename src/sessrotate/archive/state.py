@@ -211,10 +211,8 @@ def uncounted(found: FoundFiles) -> tuple[SealedSegment, ...]:
     It died before its swap, for the live file is the pack: no other took its place. An older copy
     counts fewer segments, too, but the newer one may come back, and needs them then.
     """
-    live, listed, pack, begun = found.live, found.manifest, found.pack, found.intent
-    if live is None or listed is None or pack is None:
-        return ()
-    if not pack.identity().is_same_file(live.identity()):
+    listed, begun = found.manifest, found.intent
+    if listed is None or not found.is_pack:
         return ()
     if found.header is not None:
         return listed.segments[found.header.index :]

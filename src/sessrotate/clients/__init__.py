@@ -123,23 +123,20 @@ def of_set(name: str | None, head: Callable[[], bytes]) -> Client:
 
 def in_place() -> InPlace:
     """Return the client whose sessions are rotated in place: the first that says how."""
-    return _in_place(CLIENTS)
-
-
-@cache
-def _in_place(names: tuple[str, ...]) -> InPlace:
-    folders = (import_module(f"{__name__}.{name}") for name in names)
-    found: InPlace = next(folder.IN_PLACE for folder in folders if hasattr(folder, "IN_PLACE"))
-    return found
+    return cast("InPlace", _declared(CLIENTS, "IN_PLACE"))
 
 
 def cold() -> Cold:
     """Return the client whose sessions are compressed whole: the first that reads such ones."""
-    for name in CLIENTS:
-        module = getattr(import_module(f"{__name__}.{name}"), "COLD", None)
-        if module is not None:
-            return cast("Cold", import_module(module))
-    return cast("Cold", nothing(Cold))
+    module = _declared(CLIENTS, "COLD")
+    return cast("Cold", nothing(Cold) if module is None else import_module(str(module)))
+
+
+@cache
+def _declared(names: tuple[str, ...], what: str) -> object:
+    """Return what the first of these clients' folders that has it calls so; None if none has."""
+    folders = (import_module(f"{__name__}.{name}") for name in names)
+    return next((getattr(each, what) for each in folders if hasattr(each, what)), None)
 
 
 def reader(client: Client) -> Reader:

@@ -67,14 +67,14 @@ def plan(found: State) -> Recovery:
 
     Raises DamagedError if that cannot be told.
     """
-    if found.intent is not None and not rebuild_manifest.is_lost(found):
-        return _of_intent(found, found.intent)
     if rebuild_manifest.is_lost(found):
         return Recovery(
             "rebuild",
             f"The {names.MANIFEST} of the archive is gone or damaged: the next run rebuilds it.",
             f"Rebuilt the {names.MANIFEST} of the archive from its segments.",
         )
+    if found.intent is not None:
+        return _of_intent(found, found.intent)
     if not any(map(names.is_leftover, found.listing)):
         return Recovery("nothing")
     _check_superfluous(found)

@@ -166,8 +166,9 @@ def execute(
 
 def _saving(settings: Settings) -> str:
     margin, age = settings.archive.before_cleanup, settings.archive.older_than
-    rule = clients.in_place().cleanup.in_force()
-    return "" if margin is None else rule.saving(margin, older_than=age)
+    if margin is None:
+        return ""
+    return clients.in_place().cleanup.in_force().saving(margin, older_than=age)
 
 
 def _hidden(scope: Scope) -> dict[str, str]:

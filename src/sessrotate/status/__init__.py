@@ -127,9 +127,9 @@ def _without_gain(
     wrong = [*findings.not_running(found)]
     has_margin = findings.saving_margin() is not None
     is_saved = has_margin and all(each.kind != "schedule" for each in wrong)
-    cleanup = in_place().cleanup
-    rule = cleanup.in_force()
-    doomed = [] if is_saved else cleanup.doomed(rule, findings.WEEK, now, known.sizes)
+    doomed, cleanup = list[str](), in_place().cleanup
+    if not is_saved:
+        doomed = cleanup.doomed(cleanup.in_force(), findings.WEEK, now, known.sizes)
     return Status(
         clients=clients,
         gain=0,
