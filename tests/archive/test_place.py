@@ -94,4 +94,3 @@ def test_the_archives_that_were_looked_for_tell_owners_as_each_file_does(
     assert len(paths) == 4
     for each in paths:
         assert owner.of(each, places) == owner.of(each)
-        assert owner.not_own(each, places) == owner.not_own(each)

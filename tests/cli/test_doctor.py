@@ -192,16 +192,14 @@ def test_what_is_left_of_a_session_that_cannot_be_whole_is_exported(home: Home) 
     assert file.read_bytes()
 
 
-def test_an_emptied_file_in_another_project_is_told_from_two(home: Home) -> None:
+def test_a_live_file_that_was_moved_and_emptied_is_said_to_be_empty(home: Home) -> None:
     elsewhere = home.live.parent.with_name("-moved")
     home.live.parent.rename(elsewhere)
     (elsewhere / home.live.name).write_bytes(b"")
-    told = {
-        each["kind"]: each["detail"] for each in called("doctor", "--json").document()["findings"]
-    }
-    assert told.keys() == {"orphan", "copy"}
-    assert f"sessrotate restore {ID}" in told["orphan"]
-    assert "does not go on from" in told["copy"]
+    (found,) = called("doctor", "--json").document()["findings"]
+    assert (found["kind"], "was emptied" in found["detail"]) == ("damaged", True)
+    assert f"Remove the empty file, then `sessrotate restore {ID}`" in found["detail"]
+    (elsewhere / home.live.name).unlink()
     assert called("restore", ID, "--project", home.live.parent).code == 0
 
 

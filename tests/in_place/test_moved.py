@@ -305,7 +305,7 @@ def test_of_two_copies_without_an_owner_neither_owns(home: Home) -> None:
     shutil.copy(live, other)
     for path in (live, other):
         assert called("stitch", path).out.encode() == DATA
-        with pytest.raises(RefusedError, match="one is a copy"):
+        with pytest.raises(RefusedError, match="have the same id"):
             operations.restore_session(place.of_live(path), 1, silent)
     assert called("doctor").code in {0, 1}
     assert "remove this folder" not in called("doctor").out
@@ -359,16 +359,13 @@ def stranger(home: Home, data: bytes = DATA) -> Path:
 
 
 @pytest.mark.parametrize("point", SWAPPED)
-@pytest.mark.parametrize("is_owner_there", [True, False])
 def test_another_file_of_that_id_is_no_evidence_of_what_an_interrupted_rotation_did(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, *, is_owner_there: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     """A copy of the file that was replaced looks as if the rotation had not begun."""
     home = homes.home(tmp_path, monkeypatch, DATA)
     crashed(home.rotate, point)
     path = stranger(home)
-    if not is_owner_there:
-        home.live.unlink()
     before = snapshot(home.config)
     for command in (
         ("rotate",),
@@ -384,11 +381,27 @@ def test_another_file_of_that_id_is_no_evidence_of_what_an_interrupted_rotation_
     assert snapshot(home.config) == before
     assert called("stitch", path).out.encode() == DATA
     assert called("restore", ID).code == 0
-    if is_owner_there:
-        assert home.live.read_bytes() == DATA
-    else:
-        assert DATA.startswith(home.live.read_bytes())
+    assert home.live.read_bytes() == DATA
     assert path.read_bytes() == DATA
+
+
+@pytest.mark.parametrize("lines", [0, 1, 4, 9])
+@pytest.mark.parametrize("point", SWAPPED)
+@pytest.mark.parametrize("command", ["rotate", "restore", "archive", "rotate --unsafe-adopt"])
+def test_a_copy_that_is_the_only_file_of_its_id_takes_nothing_of_the_history_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int, point: str, command: str
+) -> None:
+    """It is the session's own now, and older by some lines than the file that is gone."""
+    home = homes.home(tmp_path, monkeypatch, DATA)
+    crashed(home.rotate, point)
+    rows = DATA.splitlines(keepends=True)
+    stranger(home, b"".join(rows[: len(rows) - lines]))
+    home.live.unlink()
+    name, *options = command.split()
+    assert called(name, ID, *options).code in {0, 74, 77}
+    files = [each for each in home.config.rglob("*") if each.is_file()]
+    held = b"".join(homes.content(each) for each in files)
+    assert [each for each in rows if each not in held] == []
 
 
 @pytest.mark.parametrize("deed", ["read", "stitch", "rotate", "restore", "archive"])
@@ -437,7 +450,7 @@ def test_what_works_on_all_sessions_passes_over_a_stranger(home: Home) -> None:
     assert path.read_bytes() == DATA
 
 
-def test_once_the_owner_is_gone_a_stranger_is_rotated_when_the_archive_is_aside(
+def test_once_the_owner_is_gone_another_file_is_rotated_if_its_archive_begins_anew(
     home: Home,
 ) -> None:
     data = command_line.session(boundaries=4, rows=7)
@@ -445,10 +458,12 @@ def test_once_the_owner_is_gone_a_stranger_is_rotated_when_the_archive_is_aside(
     home.live.unlink()
     told = called("rotate", path)
     assert told.code == 77
-    assert f"sessrotate aside {home.archive}" in told.err
-    assert called("aside", home.archive, "--yes").code == 0
-    assert called("rotate", path).code == 0
+    assert f"sessrotate rotate --unsafe-adopt {ID}" in told.err
+    assert called("rotate", path, "--unsafe-adopt").code == 0
     assert called("stitch", path).out.encode() == data
+    (aside,) = (home.config / "sessrotate" / "aside").iterdir()
+    before = b"".join(command_line.segments_of(DATA)[:-1])
+    assert called("stitch", "--allow-gaps", aside).out.encode() == before
 
 
 def test_a_file_of_the_id_of_a_session_that_was_put_away_is_a_stranger(home: Home) -> None:
@@ -530,28 +545,29 @@ def test_segments_without_a_manifest_and_a_live_file_are_said_to_be_damaged(home
     assert told == b"".join(command_line.segments_of(DATA)[:-1])
 
 
-@pytest.mark.parametrize("lost", ["manifest", "manifest and owner", "manifest and segment"])
-def test_no_file_becomes_the_owner_of_segments_that_it_does_not_go_on_from(
-    home: Home, lost: str
+@pytest.mark.parametrize("boundaries", [1, 4])
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_nothing_is_added_to_segments_that_a_file_does_not_go_on_from(
+    home: Home, boundaries: int, *, is_alone: bool
 ) -> None:
-    data = command_line.session(boundaries=4, rows=7)
+    data = command_line.session(boundaries=boundaries, rows=7)
     path = stranger(home, data)
     (home.archive / "manifest.json").unlink()
-    if lost == "manifest and owner":
+    home.segment(0).unlink()
+    if is_alone:
         home.live.unlink()
-    if lost == "manifest and segment":
-        home.segment(1).unlink()
     before = snapshot(home.config)
-    assert called("rotate", path).code == 77
-    assert called("rotate", path, "--unsafe-adopt").code == 77
+    told = called("rotate", path)
+    assert (told.code, str(home.archive) in told.err) == (77, True)
     assert called("stitch", path).out.encode() == data
     assert snapshot(home.config) == before
-    assert called("doctor").code == 1
-    if lost == "manifest":
-        assert called("rotate", ID).code == 0
-        assert called("stitch", ID).out.encode() == DATA
-    if lost == "manifest and segment":
-        assert "segment 1" in called("rotate", home.live).err
+    if is_alone:
+        return
+    assert called("rotate", path, "--unsafe-adopt").code == 77
+    for each in (path, home.live):
+        assert "have the same id" in called("rotate", each).err
+    path.unlink()
+    assert "segment 0" in called("rotate", ID).err
 
 
 def test_a_damaged_note_of_a_session_that_was_put_away_makes_no_file_its_own(home: Home) -> None:

@@ -95,10 +95,10 @@ def test_twice_as_many_sessions_in_a_folder_take_twice_as_many_looks(
 
 
 ROTATED = {
-    "search": [15, 4, 18],
-    "list": [7, 2, 8],
-    "status": [2, 3, 19],
-    "doctor": [10, 5, 24],
+    "search": [15, 4, 19],
+    "list": [7, 2, 9],
+    "status": [2, 3, 20],
+    "doctor": [10, 5, 25],
 }
 """How often each rotated session has files opened, folders listed, and entries looked at.
 

@@ -7,23 +7,20 @@ says that the file begins, with the same body before. Only reads.
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
 from msgspec import Struct
 
 from sessrotate import clients, names
-from sessrotate.archive import record
 from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.record import HEAD, Mark
 from sessrotate.clients.common import is_link
 from sessrotate.errors import DamagedError, SessrotateError, storage
 from sessrotate.model import Boundary, SealedSegment, Span
-from sessrotate.segments import header_chain, live_header, load, manifest, scan
+from sessrotate.segments import live_header, scan
 from sessrotate.segments.header import MAX_LINE
 from sessrotate.segments.live_header import LiveHeader
 from sessrotate.segments.manifest import Manifest
@@ -52,12 +49,6 @@ def tail_header(path: Path, but: str | None = None) -> LiveHeader | None:
             return header if is_cut else None
     except (SessrotateError, OSError):
         return None
-
-
-def is_tail_of(path: Path, session: str) -> bool:
-    """Tell whether a file is the live tail of a session, whatever its archive has."""
-    header = tail_header(path)
-    return header is not None and header.root == session
 
 
 def begins_so(path: Path) -> bool:
@@ -187,41 +178,6 @@ def is_behind_link(archive: Path) -> bool:
     return is_link(archive) or is_link(archive.parent)
 
 
-def fits(live: Path, archive: Path) -> bool:
-    """Tell whether a live file goes on from an archive, or is what a rotation or restoration left.
-
-    That is the file that was to be replaced, or the whole history, whose archive has yet to go. An
-    archive that is reached by a link fits nothing, and nothing behind that is opened.
-    """
-    if is_behind_link(archive):
-        return False
-    header = tail_header(live)
-    if header is None:
-        return _is_pack(live, archive) or _was_restored(live, archive)
-    if names.key(header.root) != archive.name:
-        return False
-    told = [*_manifests(archive)]
-    return any(ends_at(each, header) for each in told) if told else _leads_up_to(header, archive)
-
-
-def _is_pack(live: Path, archive: Path) -> bool:
-    """Tell whether a file is the one that an interrupted rotation has given a second name."""
-    try:
-        return os.path.samestat(live.lstat(), (archive / names.PACK).lstat())
-    except OSError:
-        return False
-
-
-def _was_restored(live: Path, archive: Path) -> bool:
-    """Tell whether a file begins with the whole history, put there by an unfinished restoration."""
-    with suppress(SessrotateError, OSError):
-        begun = record.read(archive).intent
-        if begun is not None and begun.operation == "restore":
-            with Source.itself(live) as source:
-                return source.size() >= begun.swap.prefix and is_at(source, 0, begun.swap.new)
-    return False
-
-
 def holds(source: Source, segments: Iterable[SealedSegment], shift: int = 0) -> bool:
     """Tell whether a file has each of these segments where it stands in the whole history.
 
@@ -254,26 +210,3 @@ def begins_alike(live: Source, archive: Path, listed: Manifest) -> bool:
             begin = begin[: min(HEAD, live.size())]
             return bool(begin) and begin == live.read_at(0, len(begin))
     return False
-
-
-def _leads_up_to(header: LiveHeader, archive: Path) -> bool:
-    """Tell whether the headers of an archive's segments do, where its manifest was lost."""
-    first = names.segment_file(header.root, "numbered", 0)
-    with suppress(SessrotateError, OSError):
-        folder = header_chain.Folder(archive)
-        return not header_chain.from_headers(folder, first, header).problems
-    return False
-
-
-def _manifests(archive: Path) -> Iterator[Manifest]:
-    """Yield the manifest of an archive, and the one that it had before what was interrupted.
-
-    What cannot be read fits nothing.
-    """
-    with suppress(SessrotateError, OSError):
-        listed = manifest.parse(load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES))
-        yield listed
-        begun = record.read(archive).intent
-        before = None if begun is None else manifest.until(listed, begun.first)
-        if before is not None:
-            yield before

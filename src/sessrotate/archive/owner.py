@@ -95,15 +95,10 @@ def _copied(path: Path, own: Place | None) -> Place | None:
 
 def is_stranger(where: Place) -> bool:
     """Tell whether a live file is there, and is not that of the session whose id it has."""
-    if not os.path.lexists(where.archive) or not os.path.lexists(where.live):
+    if not os.path.lexists(where.live) or not place.holds_something(where.archive):
         return False
-    if continued.is_behind_link(where.archive):
-        return False
-    if not place.holds_something(where.archive):
-        return False
-    if place.project_named(where.archive) == where.project:
-        return False
-    return place.of_session(where.session).live != where.live
+    is_named = place.project_named(where.archive) == where.project  # as of nearly all
+    return not is_named and place.of_session(where.session).live != where.live
 
 
 def named(where: Place) -> Place:
@@ -115,29 +110,27 @@ def named(where: Place) -> Place:
 
 
 def may_be_meant(where: Place) -> bool:
-    """Tell whether a live file may be meant by its session's id.
+    """Tell whether a live file may be meant by its session's id: a stranger only without owner."""
+    return not is_stranger(where) or not _is_there(place.of_session(where.session))
 
-    A stranger is not, unless it is one of several that go on from the archive and none owns it.
+
+def _is_there(where: Place) -> bool:
+    """Tell whether a session has its live file, or was put away with it."""
+    return os.path.lexists(where.live) or record.away(where.archive, where.session) is not None
+
+
+def problem(where: Place, *, adopt: bool = False) -> str | None:
+    """Say why a live file is no session's own, and may be read but not changed; None if it is.
+
+    A copy under another name may be, if its owner wants to `adopt` it as a session of its own.
     """
-    if not is_stranger(where):
-        return True
-    return not os.path.lexists(place.of_session(where.session).live) and _fits(where)
+    header = None if adopt else continued.tail_header(where.live, but=where.session)
+    if header is not None:
+        return _copy(where.live, header.root)
+    return _stranger(where) if is_stranger(where) else None
 
 
-def not_own(path: Path, places: Places | None = None) -> str | None:
-    """Say what a copy or a stranger is; None of a file that is its session's own.
-
-    `places` are those of other files.
-    """
-    places = places or Places()
-    where, own = places.of(path), places.own(path)
-    copied = _copied(meant(path), own)
-    if copied is not None and (where is None or copied.session != where.session):
-        return told(path, copied.session)
-    return strange(where) if where is not None and own is None else None
-
-
-def told(path: Path, session: str) -> str:
+def _copy(path: Path, session: str) -> str:
     """Say what a copy under another name is, and what can be done with it."""
     name = printable(str(path))
     return (
@@ -147,7 +140,7 @@ def told(path: Path, session: str) -> str:
     )
 
 
-def strange(where: Place) -> str:
+def _stranger(where: Place) -> str:
     """Say what a stranger is, and what allows it to be changed."""
     name, archive = printable(str(where.live)), printable(str(where.archive))
     live = place.of_session(where.session).live
@@ -163,39 +156,17 @@ def strange(where: Place) -> str:
             "them is a copy. Move the one that you do not need out of the folder of projects, then "
             "try again."
         )
-    fitting = [each for each in place.live_files(where.session) if _fits(each)]
-    if _fits(where):
-        others = [printable(str(each.live)) for each in fitting if each.live != where.live]
-        return (
-            f"{name} and {' and '.join(others)} go on from the same archive: one is a copy. Move "
-            "the one that you do not need out of the folder of projects, then try again."
-        )
-    lost = (
-        f", whose live file {printable(str(live))} is gone"
-        if place.project_named(where.archive)
-        else ""
-    )
+    others = [printable(str(each.live)) for each in place.live_files(where.session)]
     return (
-        f"{name} does not go on from {archive}, which has the same id{lost}. `sessrotate restore "
-        f"{archive}` brings back what that archive holds. To rotate {name} instead, put that "
-        f"archive aside first: `sessrotate aside {archive}`."
+        f"{' and '.join(others)} have the same id, and nothing says which of them owns {archive}. "
+        "Move those that you do not need out of the folder of projects, then try again."
     )
-
-
-def _fits(where: Place) -> bool:
-    return continued.fits(where.live, where.archive)
 
 
 def check(where: Place, *, adopt: bool = False) -> None:
-    """Raise RefusedError if a live file is no session's own: it may be read, and never changed.
-
-    A copy under another name may be, if its owner wants to `adopt` it as a session of its own.
-    """
-    header = None if adopt else continued.tail_header(where.live, but=where.session)
-    if header is not None:
-        raise RefusedError(told(where.live, header.root))
-    if is_stranger(where):
-        raise RefusedError(strange(where))
+    """Raise RefusedError if a live file has a `problem`."""
+    if why := problem(where, adopt=adopt):
+        raise RefusedError(why)
 
 
 def check_unmoved(where: Place) -> None:
@@ -203,7 +174,7 @@ def check_unmoved(where: Place) -> None:
 
     Whoever would put one in its place asks this first: the session would be there twice.
     """
-    if os.path.lexists(where.live) or record.away(where.archive, where.session):
+    if _is_there(where):
         return
     now = place.of_session(where.session)
     if now.live != where.live and os.path.lexists(now.live):

@@ -6,7 +6,8 @@ are never inside it, where clients list, delete and resume what they find. An ar
 its session is, whatever project that is in: a project that is renamed or moved needs nothing.
 
 A session's live file is that in the project which its archive names; or, once it is not there any
-more, the one that goes on from the archive. Another file of its id is a stranger (`owner`).
+more, the only file of its id. Another one is a stranger (`owner`). Whether a live file goes on from
+the archive, only its `state` tells.
 
 Any folder may be a link that the user made: the client's, that of projects, a project's, and
 `sessrotate` if it leads to a folder of the same user. What is below `sessrotate` is ours and never
@@ -205,55 +206,23 @@ def that_wait(where: Place) -> list[Path]:
 # ── whose an archive is ──────────────────────────────────────────────────────────────────────
 
 
-class Projects(Struct, frozen=True):
-    """The folders that are in the `root` of projects, by their names, each with its link followed.
-
-    What an archive names as its project is looked up here: somebody else may have written it.
-    """
-
-    root: Path
-    folders: dict[str, Path]
-
-
-def projects() -> Projects:
-    """Return what is in the folder of projects now."""
-    root = real(clients.in_place().files.projects_folder())
-    found = {each.name: real(each) if is_link(each) else each for each in listed(root)}
-    return Projects(root, found)
-
-
-def of_session(session: str, known: Projects | None = None) -> Place:
+def of_session(session: str, projects: Path | None = None) -> Place:
     """Return the place of a session by its id, wherever its live file is.
 
-    That is in the project which its archive names; or, if it is not there any more, the one file of
-    that id that goes on from the archive (`continued.fits`), or is whole. Its `project` is empty if
-    nobody knows it. `known` are all projects, if somebody has listed them.
+    Its archive names a project: if the session's live file is there, or was put away, it is that.
+    Else it is the only file of that id in any project: its folder was renamed or moved. Where there
+    are several, or none, it is what the archive names; its `project` is empty if that is nothing.
+    `projects` is the folder of all projects, links in it followed, if somebody knows it.
     """
-    known = projects() if known is None else known
-    root = known.root
-    archive = Place(root.parent, "", session, root).archive
+    projects = projects or real(clients.in_place().files.projects_folder())
+    nowhere = Place(projects.parent, "", session, projects / f"{session}{names.SUFFIX}")
+    archive = nowhere.archive
     project = project_named(archive)
-    folder = known.folders.get(project) or root / project
-    where = Place(root.parent, project, session, folder / f"{session}{names.SUFFIX}")
-    if project and os.path.lexists(where.live):
-        return where
-    is_away = record.away(archive, session) is not None
-    if project and is_away:
+    where = (named(projects, project, session) if project else None) or nowhere
+    if record.away(archive, session) or (project and os.path.lexists(where.live)):
         return where
     found = [*live_files(session)]
-    fitting = [each for each in found if continued.fits(each.live, archive)]
-    there = [] if continued.is_behind_link(archive) else names_in(archive)
-    is_any = any(name.endswith(names.SUFFIXES) for name in there)
-    is_put_away = record.told(archive).away is not None
-    is_half = is_put_away and not (is_any or is_away)
-    if not fitting and (is_half or is_whole_again(archive)):  # all of it is in the live file
-        fitting = [each for each in found if not continued.begins_so(each.live)]
-    is_known = project and holds_something(archive)
-    if not fitting and not is_known and not is_put_away:
-        # Nothing says whose the archive is: that of a live tail, or there is none to speak of.
-        fitting = [each for each in found if continued.is_tail_of(each.live, session)]
-        fitting = fitting or ([] if is_any else found)
-    return fitting[0] if len(fitting) == 1 else where
+    return found[0] if len(found) == 1 else where
 
 
 def project_named(archive: Path) -> str:
@@ -269,12 +238,6 @@ def project_named(archive: Path) -> str:
     with suppress(SessrotateError, OSError), Source.inside(archive, names.MANIFEST) as source:
         return manifest.project_of(source.read_at(0, min(source.size(), manifest.MAX_LINE)))
     return ""
-
-
-def is_whole_again(archive: Path) -> bool:
-    """Tell whether a session was restored, and nothing else is under way."""
-    told = record.told(archive)
-    return told.restored is not None and told.intent is None and told.away is None
 
 
 def live_files(session: str) -> Iterator[Place]:
@@ -294,8 +257,14 @@ def holds_something(folder: Path) -> bool:
     return continued.is_behind_link(folder) or any(
         name not in _WITHIN or not is_folder(folder / name) or holds_something(folder / name)
         for name in names_in(folder)
-        if not names.is_hidden(name) and not (name == names.RECORD and is_whole_again(folder))
+        if not names.is_hidden(name) and not (name == names.RECORD and _is_whole_again(folder))
     )
+
+
+def _is_whole_again(archive: Path) -> bool:
+    """Tell whether a session was restored, and nothing else is under way."""
+    told = record.told(archive)
+    return told.restored is not None and told.intent is None and told.away is None
 
 
 # ── places that must be there ────────────────────────────────────────────────────────────────
@@ -346,8 +315,8 @@ def run_lock() -> Path:
 
 def archives(prefix: str = "", unread: Unread = ignored) -> Iterator[Place]:
     """Yield the archives of ids that begin so, in order; `unread` is told what cannot be read."""
-    known = projects()
-    every = known.root.parent / FOLDER / ARCHIVES
+    projects = real(clients.in_place().files.projects_folder())
+    every = projects.parent / FOLDER / ARCHIVES
     if is_link(every):
         unread(str(every), inside.LINK)
         return
@@ -357,7 +326,7 @@ def archives(prefix: str = "", unread: Unread = ignored) -> Iterator[Place]:
             continue
         # An empty one may be ours, left by a crash; one with hidden files only is somebody's.
         if not is_link(folder) and (holds_something(folder) or not names_in(folder)):
-            yield of_session(session, known)
+            yield of_session(session, projects)
 
 
 def aside() -> list[Path]:

@@ -16,7 +16,7 @@ from sessrotate import clients, names
 from sessrotate.archive import continued, place, record
 from sessrotate.archive.found_files import FoundFiles, Restored, restored_archive
 from sessrotate.archive.place import Place
-from sessrotate.clients.common import listed, names_in
+from sessrotate.clients.common import listed, names_in, real
 from sessrotate.errors import InputError, SessrotateError, printable
 from sessrotate.model import SealedSegment, Segment
 from sessrotate.segments import load
@@ -38,7 +38,7 @@ def of(where: Place) -> Restored | None:
 
 def every(sessions: Iterable[str]) -> Iterator[Restored]:
     """Yield what is left of each archive of `marked` sessions that are whole again."""
-    projects = place.projects()
+    projects = real(clients.in_place().files.projects_folder())
     for session in sessions:
         found = of(place.of_session(session, projects))
         if found is not None:

@@ -196,8 +196,7 @@ def _in_place(found: State, say: Say) -> Iterator[Finding]:
 def _gone(found: State, say: Say) -> Finding:
     """Return what to say of a session whose live file is gone: whether it lives, its files say."""
     archive = found.place.archive
-    files = [each.live for each in place.live_files(found.place.session)]
-    if others := [printable(str(live)) for live in files if continued.fits(live, archive)]:
+    if others := [printable(str(each.live)) for each in place.live_files(found.place.session)]:
         return say("doubled: live files", others=" or ".join(others))  # one would be its own
     for path in clients.in_place().files.sessions():
         copied = owner.of_copy(path)
@@ -315,13 +314,12 @@ def _live_file(path: Path, places: Places) -> Iterator[Finding]:
     if strange is not None:
         yield strange
         return
-    session = names.session_of(path.name)
-    if (why := owner.not_own(path, places)) is not None:
-        yield finding("copy", path, session, why=why)
+    if (where := places.of(path)) is None:
+        return
+    if (why := owner.problem(where)) is not None:
+        yield finding("copy", path, where.session, why=why)
     elif begins_so and (lost := owner.without_archive(path, places)) is not None:
         yield finding("damaged: archive", lost.archive, lost.session, why=_problem(lost))
-    elif (where := places.of(path)) is None:
-        return
     elif begins_so:
         if (why := fleet.rewound_problem(where)) is not None:
             yield finding("rewound", path, where.session, why=why)

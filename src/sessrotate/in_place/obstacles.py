@@ -80,11 +80,12 @@ def _longest_name(folder: Path) -> int:
 
 def strangers(found: State, segments: Sequence[Segment]) -> str | None:
     """Return what stands where a segment is to go: nothing that we do not know is overwritten."""
-    wanted = {names.sealed_file(found.place.session, part.index) for part in segments}
-    begun, listed = found.intent, found.manifest
+    session, begun = found.place.session, found.intent
+    wanted = {names.sealed_file(session, part.index) for part in segments}
+    if found.manifest is None and found.restored is None:  # they may be of another file
+        wanted |= {*names.segments_among(found.listing, session)}
     # What was interrupted is undone before, if this is a plan.
-    known = () if begun is None or listed is None else listed.segments
-    ours = {names.sealed_file(found.place.session, entry.segment.index) for entry in known}
+    ours = set() if begun is None else {*begun.files(session)}
     files = sorted(wanted & found.listing - ours)
     if not files:
         return None
