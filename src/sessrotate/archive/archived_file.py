@@ -7,7 +7,7 @@ file without a name, and verified before anything else is handed on.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Self
 
@@ -16,15 +16,15 @@ from msgspec.structs import replace
 from sessrotate import fs, names
 from sessrotate.archive import owner, record
 from sessrotate.archive.place import Place
-from sessrotate.archive.record import CompressedFile, PutAway, Record
+from sessrotate.archive.record import PutAway, Record
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
-from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
 
 HEAD: Final = 64 * 1024
 """Bytes at the beginning of a compressed file that are cheap to read."""
 
-_ZST: Final = names.CODEC_SUFFIX["zstd"]
+_FRAME: Final = 18
+"""Bytes of a frame that say how much it holds, at most."""
 
 
 def told(place: Place) -> Record:
@@ -102,11 +102,7 @@ def opened(place: Place) -> Source | None:
         return None
     if path.name == place.live.name:
         return Away(path, place.live)
-    found = note(place)
-    compressed = {} if found is None else {entry.file: entry for entry in found.compressed}
-    if place.live.name not in compressed:
-        raise DamagedError(f"The {names.RECORD} does not list {printable(path.name)}.")
-    return Compressed(path, place.live, compressed[place.live.name])
+    return Compressed(path, place.live)
 
 
 class Away(Source):
@@ -127,9 +123,9 @@ class Away(Source):
 class Compressed(Away):
     """A compressed one: it reads as the plain file."""
 
-    def __init__(self, path: Path, live: Path, entry: CompressedFile) -> None:
+    def __init__(self, path: Path, live: Path) -> None:
         super().__init__(path, live)
-        self._entry = entry
+        self._size: Final = plain_size(self._fd, path.name)
         self._head: bytes | None = None
         self._plain: int | None = None
 
@@ -148,7 +144,7 @@ class Compressed(Away):
 
     def size(self) -> int:
         """Return how many plain bytes it has."""
-        return self._entry.size
+        return self._size
 
     def freeze(self) -> None:
         """Do nothing: it never grows."""
@@ -170,27 +166,37 @@ class Compressed(Away):
             head += piece
             if len(head) >= HEAD:
                 break
-        if len(head) < min(HEAD, self._entry.size):
-            raise _damaged(self._entry, "it is shorter than it was")
         return bytes(head[:HEAD])
 
     def _whole(self) -> int:
         with self._lock:
             if self._plain is None:
                 with storage("decompress the session"):
-                    pieces = verified(self._pieces(), self._entry)
-                    self._plain = fs.scratch(self.path.parent, pieces)
+                    self._plain = fs.scratch(self.path.parent, self._pieces())
             return self._plain
 
     def _pieces(self) -> Iterator[bytes]:
-        return decompressed(self._fd, self._entry)
+        return decompressed(self._fd, self.path.name)
 
 
-def decompressed(fd: int, entry: CompressedFile) -> Iterator[bytes]:
-    """Yield the plain bytes of a compressed file; raise DamagedError if it is damaged."""
+def plain_size(fd: int, name: str) -> int:
+    """Return how many bytes a compressed file holds; raise DamagedError if it does not say."""
     from sessrotate.system import zstd  # noqa: PLC0415 - not needed by plain files
 
-    offset = 0
+    size = zstd.content_size(os.pread(fd, _FRAME, 0))
+    if size is None:
+        raise _damaged(name, "its compressed data is damaged")
+    return size
+
+
+def decompressed(fd: int, name: str) -> Iterator[bytes]:
+    """Yield the plain bytes of a compressed file.
+
+    Raises DamagedError at the end if they are not what was compressed: the frame has a checksum.
+    """
+    from sessrotate.system import zstd  # noqa: PLC0415 - as above
+
+    left, offset = plain_size(fd, name), 0
 
     def read(size: int) -> bytes:
         nonlocal offset
@@ -199,25 +205,16 @@ def decompressed(fd: int, entry: CompressedFile) -> Iterator[bytes]:
         return data
 
     try:
-        yield from zstd.decompressed(read, HEAD)
+        for piece in zstd.decompressed(read, HEAD):
+            left -= len(piece)
+            if left < 0:
+                break
+            yield piece
     except DamagedError as error:
-        raise _damaged(entry, str(error)) from None
+        raise _damaged(name, str(error)) from None
+    if left:
+        raise _damaged(name, "it does not hold as many bytes as it says")
 
 
-def verified(pieces: Iterable[bytes], entry: CompressedFile) -> Iterator[bytes]:
-    """Yield pieces, and raise DamagedError after the last if they are not what was compressed."""
-    found, size = Fingerprint(), 0
-    for piece in pieces:
-        size += len(piece)
-        if size > entry.size:
-            raise _damaged(entry, "it is longer than it was")
-        found.update(piece)
-        yield piece
-    if size < entry.size:
-        raise _damaged(entry, "it is shorter than it was")
-    if entry.digest not in (None, found.digest):
-        raise _damaged(entry, "its bytes have changed")
-
-
-def _damaged(entry: CompressedFile, reason: str) -> DamagedError:
-    return DamagedError(f"{printable(entry.file)}{_ZST} is damaged: {reason}.")
+def _damaged(name: str, reason: str) -> DamagedError:
+    return DamagedError(f"{printable(name)} is damaged: {reason}.")

@@ -29,13 +29,10 @@ Operation = Literal["rotate", "restore"]
 HEAD: Final = 4096
 """Most bytes of a file's beginning by which it is recognised."""
 
-MAX_BYTES: Final = 64 * 1024 * 1024
+MAX_BYTES: Final = 4 * 1024 * 1024
 
 _MOST_SEGMENTS: Final = 1_000_000
 """No manifest can list as many: a record that says so is none of ours."""
-
-MOST: Final = 50_000
-"""Files of a session that are compressed at most: as many as fit into a line."""
 
 UNKNOWN: Final = "unknown"
 """Since when a live file is whole whose record is damaged."""
@@ -47,9 +44,6 @@ _FRAME: Final = 18
 
 Step = Literal["archiving", "archived", "unarchiving"]
 """How far a session was put away, or brought back."""
-
-_Time = Annotated[int, Meta(gt=-(1 << 62), lt=1 << 62)]
-"""Nanoseconds since 1970; a folder may be dated before."""
 
 
 class Mark(Struct, frozen=True):
@@ -133,29 +127,19 @@ class Intent(Struct, frozen=True):
         return tuple(names.sealed_file(session, number) for number in numbers)
 
 
-class CompressedFile(Struct, frozen=True, array_like=True):
-    """A file to be compressed: its path in the folder `archived`, and its size in bytes.
-
-    `digest` is that of its plain bytes, None until the compressed file is complete.
-    """
-
-    file: str
-    size: Count
-    digest: Digest | None = None
-
-
 class PutAway(Struct, frozen=True):
     """A session that was put away, or is on its way there or back, since when (ISO 8601, UTC).
 
-    `used` is when its last record was written, empty where none says. `folders` are the paths of
-    folders with compressed files, and when each was changed before (nanoseconds since 1970).
+    `used` is when its last record was written, empty where none says. Once it is archived, a file
+    that ends in `.zst` is one that was compressed there, but for those of the client's `own`.
+    `is_plain` says that one of its files may have yet to be.
     """
 
     standing: Step
     at: str
-    compressed: tuple[CompressedFile, ...] = ()
-    folders: tuple[tuple[str, _Time], ...] = ()
     used: Annotated[str, Meta(max_length=64)] = ""
+    own: tuple[str, ...] = ()
+    is_plain: bool = True
 
 
 class Waiting(Struct, frozen=True):
@@ -232,7 +216,7 @@ def told(archive: Path) -> Record:
     restored = UNKNOWN if is_there and not is_away else None
     if not is_away and not (is_there and is_any):
         return Record(session, restored=restored)
-    put_away = PutAway("archived" if is_away else "unarchiving", "", tuple(_compressed(folder)))
+    put_away = PutAway("archived" if is_away else "unarchiving", "", own=tuple(_own(folder)))
     return Record(session, away=put_away, restored=restored)
 
 
@@ -244,19 +228,22 @@ def away(archive: Path, session: str) -> Path | None:
     return next(filter(os.path.lexists, files), None)
 
 
-def _compressed(folder: Path) -> Iterator[CompressedFile]:
-    """Yield the files below a folder of which there is only a compressed form, in order."""
+def _own(folder: Path) -> Iterator[str]:
+    """Yield the files below a folder that end in `.zst`, and were not compressed here, in order.
+
+    They are no frame that says how much it holds; or there is a plain one beside.
+    """
     from sessrotate.system import zstd  # noqa: PLC0415 - hardly ever needed
 
     for here, folders, files in () if folder.is_symlink() else os.walk(folder):
         folders.sort()
-        for name in sorted({*files} - {name + _ZST for name in files}):
-            if name.endswith(_ZST):
-                file = os.path.relpath(os.path.join(here, name), folder)  # noqa: PTH118 - text
-                with suppress(SessrotateError), Source.inside(folder, file) as source:
-                    size = zstd.content_size(source.read_at(0, min(_FRAME, source.size())))
-                    if size is not None:
-                        yield CompressedFile(file.removesuffix(_ZST), size)
+        for name in sorted(name for name in files if name.endswith(_ZST)):
+            file = os.path.relpath(os.path.join(here, name), folder)  # noqa: PTH118 - text
+            size = None
+            with suppress(SessrotateError), Source.inside(folder, file) as source:
+                size = zstd.content_size(source.read_at(0, min(_FRAME, source.size())))
+            if size is None or name.removesuffix(_ZST) in files:
+                yield file
 
 
 def _is_sound(told: Record) -> bool:

@@ -41,6 +41,7 @@ from sessrotate.errors import (
 from sessrotate.in_place import gain, operations, recover, room, second_names
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.obstacles import disk, disk_of, elsewhere, obstacles
+from sessrotate.in_place.room import Need
 from sessrotate.retention import archive_files, left_plain, sizes, transaction
 from sessrotate.retention.unarchive import bring_back, listing
 from sessrotate.segments import segment_set
@@ -86,13 +87,7 @@ def archive(where: Place, wait: float, progress: Callable[[int], None] = lambda 
         archive_files.folder(where)
         archived_file.check_away(where)
         try:
-            with (
-                room.told(
-                    "compress the session", where.archive, lambda: left_plain.rest(where).need
-                ),
-                storage("compress the session"),
-            ):
-                archive_files.compress(where, note, progress)
+            _compress(where, note, progress)
         except SessrotateError as error:
             raise NotCompressedError(
                 f"{error} The session is archived and nothing is lost: run `archive` again to "
@@ -100,6 +95,15 @@ def archive(where: Place, wait: float, progress: Callable[[int], None] = lambda 
                 freed,
             ) from error
     return freed
+
+
+def _compress(where: Place, note: PutAway, progress: Callable[[int], None]) -> None:
+    def need() -> Need:
+        return left_plain.rest(where, note).need
+
+    what = "compress the session"
+    with room.told(what, where.archive, need), storage(what):
+        archive_files.compress(where, note, progress)
 
 
 def plan(where: Place) -> int:

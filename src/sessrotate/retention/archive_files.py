@@ -1,9 +1,9 @@
 """The files of an archived session: compressed, and decompressed again.
 
-Rule: the order is that of `fs.replacing`, and the record is the note. A plain file stays until the
-note has the digest of the compressed one, which was read back; a compressed one stays until all
-are plain. Where both exist, the plain one counts. Each keeps the other's mode, owner, attributes
-and times, and the folders keep theirs.
+Rule: the order is that of `fs.replacing`, and needs no record. A plain file stays until the
+compressed one, which was read back, has its name; and the other way round. Where both exist, the
+plain one counts. Each keeps the other's mode, owner, attributes and times, and so do the folders,
+unless a crash comes in between.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
-from itertools import groupby, islice
 from pathlib import Path
 from typing import Final
 
@@ -25,8 +24,8 @@ from msgspec.structs import replace
 from sessrotate import fs, names, units
 from sessrotate.archive import archived_file
 from sessrotate.archive.place import Place
-from sessrotate.archive.record import MOST, CompressedFile, PutAway, Step
-from sessrotate.errors import DamagedError, SessrotateError, StorageError, printable
+from sessrotate.archive.record import PutAway, Step
+from sessrotate.errors import DamagedError, RefusedError, SessrotateError, StorageError, printable
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
 from sessrotate.in_place import room, swap, waiting
@@ -43,6 +42,9 @@ _PLENTY: Final = 4 * replacing.BATCH
 
 UNPACKED: Final = "what is unpacked"
 """What restoring it needs room for."""
+
+_MOST_OWN: Final = 10_000
+"""Files of the client's own that end in `.zst`, at most: the note has their names."""
 
 _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
@@ -91,11 +93,16 @@ def sizes(paths: Iterable[Path]) -> dict[Path, int]:
 
 
 def write_standing(place: Place, standing: Step, used: str | None = None) -> PutAway:
-    """Record where the session stands, and that nothing is compressed; return that.
+    """Record where the session stands; return that.
 
     `used` is the time of its last record.
     """
-    note = PutAway(standing, units.written(time.time()), used=(used or "")[:64])
+    is_there = standing == "archived"
+    own = [file for file in regular(place) if file.endswith(_ZST)] if is_there else []
+    if len(own) > _MOST_OWN:
+        name = printable(place.session)
+        raise RefusedError(f"{name} has more than {_MOST_OWN:,} files that end in {_ZST}.")
+    note = PutAway(standing, units.written(time.time()), (used or "")[:64], tuple(sorted(own)))
     swap.change_record(place, away=note)
     return note
 
@@ -124,55 +131,63 @@ def compress(place: Place, note: PutAway, progress: Callable[[int], None]) -> No
     The caller holds the session's lock; `progress` is given how many bytes are done. Raises
     OSError as the system reports; files that are not compressed by then stay plain.
     """
-    there, since_ns = regular(place), _since(note)
-    if not note.compressed:
-        note = _planned(place, note, there)
-    done = 0
-    useless = set[str]()
+    top, pending, since_ns = folder(place), to_compress(place, note), _since(note)
+    done, made = 0, set[str]()
 
-    def write(entry: CompressedFile, draft: fs.Draft) -> CompressedFile | None:
+    def write(file: str, draft: fs.Draft) -> str | None:
         nonlocal done
-        compressed = _compressed(folder(place), entry, since_ns, draft)
-        if compressed is None and draft.size >= entry.size:
-            useless.add(entry.file)
-        done += entry.size
+        is_made = _compressed(top, file, since_ns, draft)
+        done += pending[file]
         progress(done)
-        return compressed
+        return file if is_made else None
 
-    def record(fresh: list[CompressedFile]) -> None:
-        nonlocal note
-        known = {entry.file: entry for entry in fresh}
-        compressed = tuple(known.get(entry.file, entry) for entry in note.compressed)
-        note = replace(note, compressed=compressed)
-        swap.change_record(place, away=note)
-
-    pending = [entry for entry in note.compressed if entry.file in there]
     free = fs.free_bytes(place.archive)
     # On a disk that is almost full one after the other, so that its room is free for the next.
     limit = replacing.BATCH if free is None or free > _PLENTY else 0
-    for batch in replacing.batches(pending, lambda entry: entry.size, limit):
-        made = [
-            _replacement(place, number, f"{entry.file}{_ZST}", partial(write, entry), entry.file)
-            for number, entry in enumerate(batch)
-        ]
-        replacing.replace_files(made, record)
-    if useless:  # else each call would try them again, and need room for that
-        compressed = tuple(entry for entry in note.compressed if entry.file not in useless)
-        swap.change_record(place, away=replace(note, compressed=compressed))
-    _set_times(place, note)
+    with _folder_times(top):
+        for batch in replacing.batches(pending, pending.__getitem__, limit):
+            files = [
+                _replacement(place, number, f"{file}{_ZST}", partial(write, file), file)
+                for number, file in enumerate(batch)
+            ]
+            made |= {*replacing.replace_files(files)}
+    if note.is_plain and made == pending.keys():
+        swap.change_record(place, away=replace(note, is_plain=False))
+
+
+def to_compress(place: Place, note: PutAway) -> dict[str, int]:
+    """Return the files of an archived session that are worth compressing, and their bytes."""
+    there = regular(place)
+    return {
+        file: status.st_size
+        for file, status in sorted(there.items())
+        if not file.endswith(_ZST)
+        and status.st_nlink == 1
+        and status.st_size >= (1 if file == place.live.name else LEAST)
+        and os.access(folder(place) / file, os.R_OK)
+        and f"{file}{_ZST}" not in note.own
+    }
 
 
 def _replacement(
-    place: Place,
-    number: int,
-    file: str,
-    write: Callable[[fs.Draft], CompressedFile | None],
-    old: str | None = None,
-) -> Replacement[CompressedFile]:
+    place: Place, number: int, file: str, write: Callable[[fs.Draft], str | None], old: str
+) -> Replacement[str]:
     """Return a file to be made; its draft stays out of the folder that goes back as a whole."""
     draft = place.archive / f"{names.ARCHIVED}.{number}{names.PARTIAL}"
     top = folder(place)
-    return Replacement(draft, top / file, write, None if old is None else top / old)
+    return Replacement(draft, top / file, write, top / old)
+
+
+@contextmanager
+def _folder_times(top: Path) -> Iterator[None]:
+    """Give the folders below back the times that they had before files in them were replaced."""
+    before = {Path(here): os.lstat(here).st_mtime_ns for here, _, _ in os.walk(top)}
+    try:
+        yield
+    finally:
+        for path, modified_ns in before.items():
+            if path != top and path.lstat().st_mtime_ns != modified_ns:
+                fs.set_time(path, modified_ns)
 
 
 def is_due(place: Place, note: PutAway) -> bool:
@@ -180,12 +195,9 @@ def is_due(place: Place, note: PutAway) -> bool:
 
     A lease proves that nobody writes to it; where there are none, it must be quiet for a day.
     """
-    left = [entry.file for entry in note.compressed if entry.digest is None]
-    if not note.compressed:  # even that had no room
-        left = [place.live.name]
-    for file in left:
+    for file in to_compress(place, note) if note.is_plain else ():
         with suppress(SessrotateError, OSError), Source.inside(folder(place), file) as source:
-            if source.size() >= LEAST and _asked(source, _since(note)) != "busy":
+            if _asked(source, _since(note)) != "busy":
                 return True
     return False
 
@@ -208,134 +220,89 @@ def _since(note: PutAway) -> int:
         return 1 << 62  # never
 
 
-def _planned(place: Place, note: PutAway, there: dict[str, os.stat_result]) -> PutAway:
-    """Note what will be compressed, and when its folders were changed before; return the note."""
-    wanted = (
-        CompressedFile(file, status.st_size)
-        for file, status in sorted(there.items())
-        if is_worth_it(place, file, status) and f"{file}{_ZST}" not in there
-    )
-    compressed = tuple(islice(wanted, MOST))
-    if not compressed:
-        return note
-    parents = sorted({os.path.dirname(entry.file) for entry in compressed} - {""})  # noqa: PTH120 - text
-    folders = tuple((path, (folder(place) / path).lstat().st_mtime_ns) for path in parents)
-    note = replace(note, compressed=compressed, folders=folders)
-    swap.change_record(place, away=note)
-    return note
+def _compressed(top: Path, file: str, since_ns: int, draft: fs.Draft) -> bool:
+    """Compress a file into a draft, and read that back; tell whether it may be replaced by it.
 
-
-def is_worth_it(place: Place, file: str, status: os.stat_result) -> bool:
-    """Tell whether a file of an archived session is to be compressed."""
-    least = 1 if file == place.live.name else LEAST
-    return (
-        not file.endswith(_ZST)
-        and status.st_nlink == 1
-        and status.st_size >= least
-        and os.access(folder(place) / file, os.R_OK)
-    )
-
-
-def _compressed(
-    top: Path, entry: CompressedFile, since_ns: int, draft: fs.Draft
-) -> CompressedFile | None:
-    """Compress a file into a draft, read that back, and return what it holds.
-
-    None if it is of no use: it would not be smaller, somebody writes to the plain file or may do
-    so, or it cannot have the plain file's owner, or must not be opened.
+    It may not if somebody writes to it or may do so, or if the draft cannot have its owner, or it
+    must not be opened.
     """
     try:
-        with Source.inside(top, entry.file) as source:
+        with Source.inside(top, file) as source:
             answer = _asked(source, since_ns)
             if answer == "busy":
-                return None
+                return False
             before = source.identity()
-            compressed = _filled(source, draft, entry)
-            is_smaller = draft.size < compressed.size
+            _fill(source, draft, file)
             draft.become_like(source.fd)
             draft.take_times(source.fd)
             is_wanted = answer == "taken" and lease.is_wanted(source.fd)
-            is_useful = is_smaller and not is_wanted and source.identity() == before
+            return not is_wanted and source.identity() == before
     except (PermissionError, DamagedError):
-        return None
-    return compressed if is_useful else None
+        return False
 
 
-def _filled(source: Source, draft: fs.Draft, entry: CompressedFile) -> CompressedFile:
+def _fill(source: Source, draft: fs.Draft, file: str) -> None:
     size = source.size()
-    found, frame = Fingerprint(), zstd.compressor(size)
+    written, read, frame = Fingerprint(), Fingerprint(), zstd.compressor(size)
     for piece in source.pieces(Span(0, size)):
-        found.update(piece)
+        written.update(piece)
         draft.append(frame.compress(piece))
     draft.append(frame.flush())
     draft.sync()  # what is read back is what the disk took
-    compressed = CompressedFile(entry.file, size, found.digest)
-    try:
-        for _ in archived_file.verified(
-            archived_file.decompressed(draft.fd, compressed), compressed
-        ):
-            pass
-    except DamagedError:
-        name = f"{printable(entry.file)}{_ZST}"
+    with suppress(DamagedError):
+        for data in archived_file.decompressed(draft.fd, file):
+            read.update(data)
+    if read.digest != written.digest:
         raise StorageError(
-            f"{name} does not read back as it was written: the disk is failing."
-        ) from None
-    return compressed
-
-
-def _set_times(place: Place, note: PutAway) -> None:
-    """Give the folders the times they had before files in them were replaced."""
-    times = dict(note.folders)
-    for here, _, _ in os.walk(folder(place)):
-        path = os.path.relpath(here, folder(place))
-        if path in times and os.lstat(here).st_mtime_ns != times[path]:
-            fs.set_time(folder(place) / path, times[path])
+            f"{printable(file)}{_ZST} does not read back as it was written: the disk is failing."
+        )
 
 
 # ── decompressing ────────────────────────────────────────────────────────────────────────────────
 
 
+def packed(place: Place, note: PutAway) -> dict[str, int]:
+    """Return the files of an archived session that are there compressed, and how much each holds.
+
+    They are named as when they are plain; after a crash they may be there plain, too. Raises
+    DamagedError if one does not say how much it holds.
+    """
+    found, top = dict[str, int](), folder(place)
+    for file in sorted(regular(place)) if note.standing == "archived" else ():
+        if file.endswith(_ZST) and file not in note.own:
+            with Source.inside(top, file) as source:
+                found[file.removesuffix(_ZST)] = archived_file.plain_size(source.fd, file)
+    return found
+
+
 def decompress(place: Place, note: PutAway, progress: Callable[[int], None]) -> None:
     """Make all files plain again, as they were. The caller holds the session's lock.
 
-    Raises DamagedError if a file is missing or has changed, StorageError if there is no room.
+    Raises DamagedError if a file has changed, StorageError if there is no room.
     """
-    there = set(regular(place))
-    compressed = {f"{entry.file}{_ZST}": entry for entry in note.compressed}
-    pending = [
-        entry for file, entry in compressed.items() if entry.file not in there and file in there
-    ]
-    if os.path.lexists(place.live):  # somebody moved it back
-        there.add(place.live.name)
-    lost = [entry for file, entry in compressed.items() if not {entry.file, file} & there]
-    if lost:
-        raise DamagedError(
-            f"{printable(lost[0].file)} was archived, and is no longer in "
-            f"{printable(str(folder(place)))}: put it back there. If it is lost, put an empty file "
-            "of that name there, and the rest comes back."
-        )
-    room.check(place.config, Need(sum(entry.size for entry in pending), UNPACKED))
-    done = 0
+    there, top, done = regular(place), folder(place), 0
+    found = packed(place, note)
+    pending = {file: size for file, size in found.items() if file not in there}
+    room.check(place.config, Need(sum(pending.values()), UNPACKED))
 
-    def write(entry: CompressedFile, draft: fs.Draft) -> CompressedFile:
+    def write(file: str, draft: fs.Draft) -> str:
         nonlocal done
-        with Source.inside(folder(place), f"{entry.file}{_ZST}") as source:
-            pieces = archived_file.decompressed(source.fd, entry)
-            for piece in archived_file.verified(pieces, entry):
+        with Source.inside(top, f"{file}{_ZST}") as source:
+            for piece in archived_file.decompressed(source.fd, f"{file}{_ZST}"):
                 draft.append(piece)
             draft.become_like(source.fd)
             draft.take_times(source.fd)
-        done += entry.size
+        done += pending[file]
         progress(done)
-        return entry
+        return file
 
-    for batch in replacing.batches(pending, lambda entry: entry.size):
-        made = [
-            _replacement(place, number, entry.file, partial(write, entry))
-            for number, entry in enumerate(batch)
-        ]
-        replacing.replace_files(made)
-    left = sorted(folder(place) / file for file in compressed if file in there)
-    for parent, group in groupby(left, lambda path: path.parent):
-        fs.remove_files(parent, [path.name for path in group])
-    _set_times(place, note)
+    with _folder_times(top):
+        for file in found.keys() - pending.keys():
+            path = top / f"{file}{_ZST}"
+            fs.remove_files(path.parent, [path.name])
+        for batch in replacing.batches(pending, pending.__getitem__):
+            files = [
+                _replacement(place, number, file, partial(write, file), f"{file}{_ZST}")
+                for number, file in enumerate(batch)
+            ]
+            replacing.replace_files(files)

@@ -26,24 +26,21 @@ NEW: Final = 3
 def of(where: Place) -> Forecast:
     """Return about what the disk gains if what an archiving left plain is compressed.
 
-    A full disk stops it there. Nothing where nothing is left so.
+    A full disk, or a writer, stops it there. Nothing where nothing is left so.
     """
     with suppress(SessrotateError, OSError):
         note = archived_file.note(where)
         if note is not None and note.standing == "archived" and archive_files.is_due(where, note):
-            expected = rest(where)
-            if expected.gained > sum(_left(where, note).values()) // 20:  # else it cannot shrink
+            expected = rest(where, note)
+            if expected.gained > 0:
                 return expected
     return Forecast()
 
 
-def rest(where: Place) -> Forecast:
-    """Return about what compressing what is left plain of an archived session gains and needs."""
-    note = archived_file.note(where)
-    if note is None:
-        return Forecast()
+def rest(where: Place, note: PutAway) -> Forecast:
+    """Return about what compressing the plain files of an archived session gains and needs."""
     top = archive_files.folder(where)
-    files = {top / file: size for file, size in _left(where, note).items()}
+    files = {top / file: size for file, size in archive_files.to_compress(where, note).items()}
     after = sizes.compressed(files)
     gained = sum(files.values()) - sum(after.values())
     return Forecast(gained=gained, need=need((size, after[path]) for path, size in files.items()))
@@ -53,14 +50,3 @@ def need(each: Iterable[tuple[int, int]]) -> Need:
     """Return what has to be free to compress files one after the other: bytes before, and after."""
     most = gain.peak((gain.blocks(after), gain.blocks(before)) for before, after in each)
     return Need(most + NEW * gain.BLOCK, "the compressed session")
-
-
-def _left(place: Place, note: PutAway) -> dict[str, int]:
-    """Return the files of an archived session that are to be compressed, and their bytes."""
-    there = archive_files.regular(place)
-    if not note.compressed:
-        is_wanted = archive_files.is_worth_it
-        wanted = {file for file, status in there.items() if is_wanted(place, file, status)}
-    else:
-        wanted = {entry.file for entry in note.compressed if entry.digest is None}
-    return {file: status.st_size for file, status in sorted(there.items()) if file in wanted}

@@ -47,7 +47,7 @@ def unarchive(
         note = archived_file.note(where)
         if note is None:
             raise RefusedError(f"{printable(where.session)} is not archived.")
-        _check_free(where, note)
+        _check_free(where)
         archive_files.decompress(where, note, progress)
         size = archive_files.size(archive_files.folder(where)) + _here(where, note)
         if touch is not None:
@@ -84,16 +84,16 @@ def plan(where: Place) -> Away | None:
         note = archived_file.note(where)
         if note is None:
             return None
-        _check_free(where, note)
-        plain = {f"{entry.file}{_ZST}": entry for entry in note.compressed}
-        there = {
-            entry.file: entry.status for entry in archive_files.files(archive_files.folder(where))
-        }
-        pending = {file for file in there if file in plain and plain[file].file not in there}
-        unpacked = sum(plain[file].size for file in pending)
-        others = sum(status.st_size for file, status in there.items() if file not in plain)
-        packed = sum(there[file].st_size for file in pending)
-        return Away(others + unpacked + _here(where, note), packed, unpacked)
+        _check_free(where)
+        every = archive_files.files(archive_files.folder(where))
+        sizes = {entry.file: entry.status.st_size for entry in every}
+        found = archive_files.packed(where, note)
+        others = sizes.keys() - {f"{file}{_ZST}" for file in found}
+        pending = found.keys() - sizes.keys()
+        unpacked = sum(found[file] for file in pending)
+        packed = sum(sizes[f"{file}{_ZST}"] for file in pending)
+        plain = sum(sizes[file] for file in others)
+        return Away(plain + unpacked + _here(where, note), packed, unpacked)
 
 
 def _here(where: Place, note: PutAway) -> int:
@@ -161,10 +161,10 @@ def listing(folder: Path) -> list[str]:
     return sorted(name for name in found if not names.is_hidden(name))
 
 
-def _check_free(where: Place, note: PutAway) -> None:
+def _check_free(where: Place) -> None:
     """Raise RefusedError if a name is not free, DamagedError if the live file is lost."""
     taken = []
-    for name in _ours(where, note):
+    for name in dict.fromkeys(name.removesuffix(_ZST) for name in _ours(where)):
         path, away = where.live.parent / name, archive_files.folder(where) / name
         if os.path.lexists(path) and not (
             os.path.lexists(away) and os.path.samestat(path.lstat(), away.lstat())
@@ -178,11 +178,15 @@ def _check_free(where: Place, note: PutAway) -> None:
         raise archived_file.lost(where)
 
 
-def _ours(where: Place, note: PutAway | None = None) -> list[str]:
-    """Return the names of what was archived, the live file first; other names are not ours."""
-    compressed = {f"{entry.file}{_ZST}" for entry in note.compressed} if note is not None else set()
-    away = listing(archive_files.folder(where))
-    there = [name.removesuffix(_ZST) if name in compressed else name for name in away]
-    side = [name for name in there if name == where.session or where.client.beside.is_agent(name)]
-    live = [where.live.name] if where.live.name in there else []
-    return [*live, *dict.fromkeys(side)]
+def _ours(where: Place) -> list[str]:
+    """Return the names of what was archived, the live file first; other names are not ours.
+
+    They are those that are there: a file may be compressed.
+    """
+
+    def is_ours(name: str) -> bool:
+        plain = name.removesuffix(_ZST)
+        return plain in {where.live.name, where.session} or where.client.beside.is_agent(plain)
+
+    found = filter(is_ours, listing(archive_files.folder(where)))
+    return sorted(found, key=lambda name: not name.startswith(where.live.name))
