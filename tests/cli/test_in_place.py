@@ -11,6 +11,7 @@ import pytest
 
 from support import command_line, homes
 from support.command_line import ID, assert_one_sentence, boundary, called, row, write
+from support.crash.changes import Faults, Killed
 from support.homes import Home, snapshot
 
 SECRET: Final = "a sentence of the conversation"
@@ -187,9 +188,9 @@ def test_a_damaged_live_file_can_be_adopted_and_the_message_says_so(home: Home) 
 
 def test_what_a_crash_left_is_mentioned_and_dealt_with(home: Home) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        crash = homes.Crash(1)
+        crash = Faults(1)
         patch.setattr("sessrotate.in_place.seal.finish", lambda *_: crash.met())
-        with pytest.raises(homes.Killed):
+        with pytest.raises(Killed):
             home.rotate()
     told = split(home, "--dry-run")
     assert "A rotation was interrupted: the next run finishes it." in told.out

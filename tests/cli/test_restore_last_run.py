@@ -17,6 +17,7 @@ from sessrotate.in_place import operations
 from sessrotate.system import in_use, user_folders
 from support import command_line, homes
 from support.command_line import ID, called, write
+from support.crash.changes import Killed
 from support.homes import Home, snapshot
 
 if TYPE_CHECKING:
@@ -342,12 +343,12 @@ def test_a_run_that_was_killed_half_way_is_undone_as_far_as_it_came(
 
     def dies(*args: object, **more: object) -> object:
         if next(calls, None) is None:
-            raise homes.Killed
+            raise Killed
         return real(*args, **more)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
         patch.setattr(operations, "rotate_session", dies)
-        with pytest.raises(homes.Killed):
+        with pytest.raises(Killed):
             called(*ALL)
     ended = called(*UNDO, "--json")
     assert ended.code == 0

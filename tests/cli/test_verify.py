@@ -25,6 +25,7 @@ from support.command_line import (
     session,
     write,
 )
+from support.crash.changes import Faults, Killed
 from support.limits import UNPRIVILEGED
 
 
@@ -81,8 +82,8 @@ def test_an_archiving_that_was_killed_is_no_problem_of_what_is_archived(
     for at in range(1, 30):
         home = homes.home(tmp_path / str(at), monkeypatch, session(2))
         with pytest.MonkeyPatch.context() as patch:
-            homes.Crash(at).install(patch)
-            with suppress(homes.Killed):
+            Faults(at).install(patch)
+            with suppress(Killed):
                 archive.archive(home.where, 1)
         ended = called("verify", "--all")
         assert (ended.code, ended.err) == (0, ""), ended.out

@@ -32,8 +32,9 @@ from sessrotate.in_place import seal, waiting
 from support import command_line
 from support.abilities import needs_leases
 from support.command_line import ID, Ended, called
+from support.crash.changes import Faults, Killed, Meanwhile
 from support.crash.scenes import fast_folder
-from support.homes import PROJECT, Crash, Killed, Meanwhile, home
+from support.homes import PROJECT, home
 from support.race.checking import lines_in
 from support.tiers import in_gate
 
@@ -275,7 +276,7 @@ class Life:
     def _named(self) -> str:
         return str(self.live) if self.live.exists() else ID
 
-    def _do(self, deed: str, meanwhile: Crash | None = None) -> str:
+    def _do(self, deed: str, meanwhile: Faults | None = None) -> str:
         """Do it; return what was said of failures."""
         words = _DEEDS[deed]
         if deed != "run":
@@ -297,7 +298,7 @@ class Life:
         self._do(self._deed())
 
     def it_dies_in_the_middle(self) -> None:
-        self._do(self._deed(), Crash(self._moment(), but_once=self.chance.random() < 0.5))
+        self._do(self._deed(), Faults(self._moment(), lasting=self.chance.random() >= 0.5))
 
     def a_program_saves_in_the_middle(self) -> None:
         if self.may_save_in_the_middle:

@@ -1,95 +1,40 @@
 """Whatever comes in the way of putting a trimmed session together, every byte is there.
 
+What any change to a session has to stand, `test_deeds` has of this one, too.
 Its client trimmed it three times and kept what was there, before or after it was rotated. The
 oracle is what the client wrote.
 """
 
 from __future__ import annotations
 
-import errno
-import os
 from contextlib import suppress
-from functools import cache, partial
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import pytest
 
-from sessrotate.clients.claude import trim
 from sessrotate.errors import InUseError, SessrotateError
 from sessrotate.in_place import operations, seal, second_names
 from support import homes
-from support.crash.changes import Before, Faults, Killed
+from support.crash import deeds
+from support.crash.changes import Before, Killed
 from support.crash.disk import Image
 from support.crash.judging import seen_of
-from support.crash.power import recorded
 from support.crash.scenes import OPENING, Session, compaction, laid_out
-from support.crash.simulator import Disk
 from support.lines import row
 from support.tiers import in_gate
 from support.trimming import keep
 from support.trimming import trimmed as without
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-NAMES: Final = ("never rotated", "rotated", "not trimmed yet")
-
-MORE: Final = tuple(
-    row(cut) + b"\n" + compaction(cut) + row(cut * 10) + b"\n" for cut in (17, 18, 19)
-)
-FAULTS: Final = (
-    (errno.EIO, True),
-    (errno.ENOSPC, True),
-    (errno.ENOSPC, False),
-    (errno.EROFS, True),
-)
-HISTORY: Final = OPENING + b"".join(MORE) + row(20) + b"\n"
-
-
-@cache
-def trimmed(name: str) -> Image:
-    """Return a session that its client trimmed three times, as it is before it is rotated."""
-    with laid_out(Image(frozenset(), (), ())) as found:
-        found.begin(OPENING)
-        if name == "rotated":
-            found.rotate()
-        for more in MORE:
-            found.append(more)
-            if name != "not trimmed yet":
-                keep(found.where.live)
-        if name == "not trimmed yet":
-            path = trim.new_name(found.where.live, found.where.session)
-            path.parent.mkdir(parents=True)
-            path.hardlink_to(found.where.live)
-        found.append(row(20) + b"\n")
-        return found.image()
+NAMES: Final = deeds.TRIMMED
+HISTORY: Final = deeds.TRIMMED_HISTORY
 
 
 def run(found: Session) -> None:
     found.rotate()
-
-
-def check(image: Image) -> None:
-    with laid_out(image) as found:
-        run(found)
-        assert found.stitched() == HISTORY
-        folder = found.where.live.with_suffix("") / "before-cleanup"
-        for path in folder.iterdir():
-            assert path.samefile(found.where.live)
-            path.unlink()
-        folder.rmdir()  # the client's, and nothing else is in it
-        folder.parent.rmdir()
-        found.check_clean()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_kill_at_any_moment_loses_nothing_and_the_next_rotation_ends_it(name: str) -> None:
-    with laid_out(trimmed(name)) as found:
-        states = seen_of(found, run)
-    assert len(states) > 30
-    for image in states:
-        check(image)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -99,7 +44,7 @@ def test_what_is_trimmed_after_a_kill_at_any_moment_is_put_together_with_the_res
 ) -> None:
     """The client gives a name to a file that may have one from us, as 2.1.332 does."""
     more = [row(n) + b"\n" + compaction(n) + row(n * 10) + b"\n" for n in range(21, 21 + trims)]
-    with laid_out(trimmed(name)) as found:
+    with laid_out(deeds.trimmed(name)) as found:
         states = seen_of(found, run)
     for image in states:
         with laid_out(image) as found:
@@ -125,7 +70,7 @@ def before_a_swap(name: str) -> tuple[Image, Callable[[Session], None], bytes]:
     over behind `SINCE`. The live file has the name that the hook gives it.
     """
     deed = Session.restore if name == "restoration" else rotate
-    with laid_out(trimmed(name) if name in NAMES else Image(frozenset(), (), ())) as found:
+    with laid_out(deeds.trimmed(name) if name in NAMES else Image(frozenset(), (), ())) as found:
         if name not in NAMES:
             found.begin(HISTORY if name == "first rotation" else OPENING)
         if name in {"second rotation", "restoration", *LATER}:
@@ -210,50 +155,6 @@ def test_what_comes_late_and_what_is_trimmed_after_a_kill_at_any_moment_is_put_t
     assert not late or number
 
 
-def after_power_losses(name: str) -> Iterator[Image]:
-    disk = Disk.of(trace := recorded("put together", trimmed(name), HISTORY, run).trace)
-    known = set()
-    for event in trace.events:
-        disk.apply(event)
-        for image, _ in disk.states():
-            if image not in known:
-                known.add(image)
-                yield image
-
-
-@pytest.mark.parametrize("name", in_gate(NAMES, ["rotated"], "scale"))
-def test_a_power_loss_at_any_moment_loses_nothing(name: str) -> None:
-    number = 0
-    for image in after_power_losses(name):
-        number += 1
-        check(image)
-    assert number > 30
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("fault", in_gate(FAULTS, [(errno.ENOSPC, True)], "scale"))
-def test_any_call_may_fail(name: str, fault: tuple[int, bool]) -> None:
-    number, lasting = fault
-    at, fails = 0, partial(OSError, number, os.strerror(number))
-    while True:
-        at += 1
-        with laid_out(trimmed(name)) as found:
-            faults = Faults(at, fails, lasting=lasting)
-            failure: SessrotateError | None = None
-            with faults.installed():
-                try:
-                    run(found)
-                except SessrotateError as error:
-                    failure = error
-            if not faults.failed:
-                assert failure is None
-                break
-            assert failure is None or os.strerror(number) in str(failure)
-            image = found.image()
-        check(image)
-    assert at > 30
-
-
 @pytest.mark.parametrize("is_rotated", [False, True], ids=["never rotated", "rotated"])
 def test_a_trim_that_was_checked_before_and_done_at_any_call_of_a_rotation_loses_nothing(
     *, is_rotated: bool
@@ -266,7 +167,7 @@ def test_a_trim_that_was_checked_before_and_done_at_any_call_of_a_rotation_loses
     at, whole = 0, dict[str, list[bool]]()
     while True:
         at += 1
-        with laid_out(trimmed("not trimmed yet")) as found:
+        with laid_out(deeds.trimmed("not trimmed yet")) as found:
             if is_rotated:
                 run(found)
                 found.append(row(27) + b"\n" + compaction(27) + row(270) + b"\n")
@@ -316,7 +217,7 @@ class Overtaking(Before):
 
 
 def test_a_kill_while_a_swap_is_taken_back_loses_nothing() -> None:
-    with laid_out(trimmed("not trimmed yet")) as found:
+    with laid_out(deeds.trimmed("not trimmed yet")) as found:
         client = KilledThen(found, 0)
         with client.installed(), pytest.raises(Killed):
             rotate(found)

@@ -12,43 +12,12 @@ from sessrotate.errors import DamagedError, StorageError
 from sessrotate.model import CODECS
 from sessrotate.segments import load
 from support import sets
+from support.crash.changes import Faults, Killed
 from support.lines import session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-CHANGING = ("open", "write", "fsync", "mkdir", "rename", "unlink")
-"""The system calls by which a split changes the disk."""
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL: nothing after it may change the disk."""
-
-
-class Faults:
-    """Counts the operations that change the disk and fails one of them, or all from one on."""
-
-    def __init__(self, at: int, fault: Callable[[], BaseException], *, lasting: bool) -> None:
-        self._at = at
-        self._fault = fault
-        self._lasting = lasting
-        self.count = 0
-
-    def install(self, patch: pytest.MonkeyPatch) -> None:
-        for name in CHANGING:
-            patch.setattr(os, name, self._wrapped(name, getattr(os, name)))
-
-    def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if name == "open" and not args[1] & os.O_CREAT:
-                return real(*args, **kwargs)
-            self.count += 1
-            if self.count == self._at or (self._lasting and self.count > self._at):
-                raise self._fault()
-            return real(*args, **kwargs)
-
-        return call
 
 
 def every_operation(
@@ -62,8 +31,7 @@ def every_operation(
             file.unlink()
         faults = Faults(at, fault, lasting=lasting)
         failure: BaseException | None = None
-        with pytest.MonkeyPatch.context() as patch:
-            faults.install(patch)
+        with faults.installed():
             try:
                 sets.made(source, folder, codec=codec)
             except (StorageError, Killed) as error:

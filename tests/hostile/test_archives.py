@@ -20,6 +20,7 @@ from sessrotate.errors import SessrotateError
 from sessrotate.in_place import seal
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
+from support.crash.changes import Faults, Killed
 from support.examples import examples
 from support.homes import Home
 from support.tiers import in_gate
@@ -50,8 +51,8 @@ def made(folder: Path, patch: pytest.MonkeyPatch, *, unfinished: bool = False) -
     home.append(MORE)
     if unfinished:
         with patch.context() as inner:
-            inner.setattr(seal, "finish", lambda *_: homes.Crash(1).met())
-            with pytest.raises(homes.Killed):
+            inner.setattr(seal, "finish", lambda *_: Faults(1).met())
+            with pytest.raises(Killed):
                 home.rotate()
         assert home.is_busy()
     for name in ("canary", "canary.jsonl", "manifest.json"):
@@ -88,8 +89,8 @@ def made_late(folder: Path, patch: pytest.MonkeyPatch, moment: str) -> Home:
         file.write(LATE)
     home.append(SINCE)
     with patch.context() as inner:
-        inner.setattr(STOPPED[moment], lambda *_, **__: homes.Crash(1).met())
-        with pytest.raises(homes.Killed):
+        inner.setattr(STOPPED[moment], lambda *_, **__: Faults(1).met())
+        with pytest.raises(Killed):
             home.rotate()
     assert home.intent()["swap"]["batch"] is not None
     return home

@@ -16,7 +16,8 @@ from sessrotate.archive.found_files import FoundFiles
 from sessrotate.in_place import seal, swap, waiting
 from support import command_line, homes
 from support.command_line import ID, assert_one_sentence, boundary, called, row
-from support.homes import Crash, Home, Killed
+from support.crash.changes import Faults, Killed
+from support.homes import Home
 from support.race.writers import take_back
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def killed(run: Callable[[], object], *, at: str) -> None:
     """Run until a function of `_Swap` or of the package would be called."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(swap, "undone_unless_swapped", lambda *_: contextlib.nullcontext())
-        patch.setattr(at, lambda *_, **__: Crash(1).met())
+        patch.setattr(at, lambda *_, **__: Faults(1).met())
         with pytest.raises(Killed):
             run()
 
@@ -93,7 +94,7 @@ def test_a_line_in_flight_when_a_rotator_is_killed_is_there_for_every_reader(
     assert home.is_whole
 
 
-class Looked(Crash):
+class Looked(Faults):
     """Looks at the history before every operation, and lets it happen."""
 
     def __init__(self, home: Home) -> None:

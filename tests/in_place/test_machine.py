@@ -28,9 +28,10 @@ from sessrotate.in_place.seal import NotQuietError
 from sessrotate.segments import compressed
 from sessrotate.system import in_use
 from support import command_line, oracle
+from support.crash.changes import Faults, Killed, Meanwhile
 from support.crash.scenes import fast_folder
 from support.examples import examples
-from support.homes import Crash, Killed, Meanwhile, home, tried_to_append, without_leases
+from support.homes import home, tried_to_append, without_leases
 from support.race.writers import take_back, written_anew
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class SessionInPlace(RuleBasedStateMachine):
 
     # ── what is done to it ───────────────────────────────────────────────────────────────────
 
-    def _do(self, deed: Callable[[], object], *, leases: bool, crash: Crash | None = None) -> bool:
+    def _do(self, deed: Callable[[], object], *, leases: bool, crash: Faults | None = None) -> bool:
         """Do something, perhaps until a crash; return whether nothing is left to do."""
         window = self._open_end()
         is_done = False
@@ -223,13 +224,13 @@ class SessionInPlace(RuleBasedStateMachine):
     @rule(at=crash_points, leases=st.booleans(), but_once=st.booleans())
     def crash_in_a_rotation(self, at: int, leases: bool, but_once: bool) -> None:
         self._compact_if_need_be()
-        crash = Crash(at, but_once=but_once)
+        crash = Faults(at, lasting=not but_once)
         self._do(self.home.rotate, leases=leases, crash=crash)
 
     @precondition(_has_archive)
     @rule(at=crash_points, leases=st.booleans(), but_once=st.booleans())
     def crash_in_a_restoration(self, at: int, leases: bool, but_once: bool) -> None:
-        self._do(self.home.restore, leases=leases, crash=Crash(at, but_once=but_once))
+        self._do(self.home.restore, leases=leases, crash=Faults(at, lasting=not but_once))
 
     @precondition(lambda self: not self.late)
     @rule(at=crash_points, leases=st.booleans(), back=st.booleans())

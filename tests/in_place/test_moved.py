@@ -24,8 +24,9 @@ from sessrotate.system import in_use
 from sessrotate.units import amount
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
+from support.crash.changes import Faults, Killed
 from support.examples import examples
-from support.homes import Crash, Home, Killed, crashed, silent, snapshot
+from support.homes import Home, crashed, silent, snapshot
 from support.tiers import in_gate
 
 if TYPE_CHECKING:
@@ -743,7 +744,7 @@ def test_a_project_may_be_renamed_while_its_session_is_half_put_away(
                 home.rotate()
             if begun == "restore":
                 called("archive", ID)
-            dying = Crash(at)
+            dying = Faults(at)
             with suppress(Killed), pytest.MonkeyPatch.context() as inner:
                 dying.install(inner)
                 called(begun, ID)

@@ -25,6 +25,7 @@ from sessrotate.system.source import Source
 from sessrotate.units import amount
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row
+from support.crash.changes import Meanwhile
 from support.homes import Home, snapshot
 from support.tiers import in_gate
 from support.trimming import keep, trimmed
@@ -372,7 +373,7 @@ def test_a_line_that_a_client_writes_at_any_moment_of_it_is_there(
         keep(home.live)
         wrote: list[bool] = []
         write = partial(homes.tried_to_append, home.live, row(99))
-        meanwhile = homes.Meanwhile(at, partial(_noted, wrote, write))
+        meanwhile = Meanwhile(at, partial(_noted, wrote, write))
         with pytest.MonkeyPatch.context() as patch:
             meanwhile.install(patch)
             with suppress(InUseError):
@@ -380,7 +381,7 @@ def test_a_line_that_a_client_writes_at_any_moment_of_it_is_there(
         home.rotate()
         assert home.stitched() == DATA + said(90, 95) + row(99) * any(wrote)
         assert all(path.samefile(home.live) for path in kept(home))
-        if not meanwhile.happened:
+        if not meanwhile.failed:
             break
     assert at > 40
 

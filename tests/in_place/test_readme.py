@@ -17,7 +17,8 @@ from sessrotate.in_place import readme
 from sessrotate.retention import trash
 from support import homes
 from support.command_line import ID, boundary, called, row, session
-from support.homes import Crash, Home
+from support.crash.changes import Faults, Killed
+from support.homes import Home
 
 DATA: Final = session(boundaries=2)
 
@@ -111,14 +112,14 @@ def test_a_kill_while_it_is_written_leaves_none_or_all_of_it(home: Home) -> None
     home.rotate()
     for at in range(1, 20):
         text(home).unlink(missing_ok=True)
-        crash = Crash(at)
+        crash = Faults(at)
         with pytest.MonkeyPatch.context() as patch:
             crash.install(patch)
-            with suppress(homes.Killed):
+            with suppress(Killed):
                 readme.leave(home.where)
         assert not text(home).exists() or text(home).read_bytes() == readme.TEXT
         assert called("doctor").code == 0
-        if not crash.happened:
+        if not crash.failed:
             break
     else:
         pytest.fail("it never ended")

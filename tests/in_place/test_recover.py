@@ -14,7 +14,8 @@ from sessrotate.in_place import recover
 from sessrotate.in_place.recover import Deed
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
-from support.homes import Crash, Home, Killed, snapshot
+from support.crash.changes import Faults, Killed
+from support.homes import Home, snapshot
 
 if TYPE_CHECKING:
     import os
@@ -35,7 +36,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 def crashed(home: Home, at: int, *, back: bool = False) -> bool:
     """Rotate or restore up to an operation; tell whether it came so far."""
-    crash = Crash(at)
+    crash = Faults(at)
     with pytest.MonkeyPatch.context() as patch:
         crash.install(patch)
         try:

@@ -23,6 +23,7 @@ from sessrotate.segments import manifest
 from sessrotate.units import DAY, amount
 from support import homes, trimming
 from support.command_line import ID, assert_one_sentence, called, write
+from support.crash.changes import Faults, Killed
 from support.homes import Home, crashed, silent, snapshot
 from support.lines import row, session
 
@@ -508,15 +509,15 @@ def test_where_one_stands_in_the_way_the_archive_goes_aside(home: Home) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", DATA[:2000]])
-@pytest.mark.parametrize("at", range(1, 8))
+@pytest.mark.parametrize("at", range(1, 6))
 def test_what_is_half_freed_is_held_against_the_live_file_once_more(
     home: Home, at: int, data: bytes
 ) -> None:
     home.restore()
-    crash = homes.Crash(at)
+    crash = Faults(at)
     with pytest.MonkeyPatch.context() as patch:
         crash.install(patch)
-        with suppress(homes.Killed):
+        with suppress(Killed):
             trash.empty(home.where, 0, 4e9, 1)
     home.live.write_bytes(data)
     before = contents(home.archive)

@@ -22,6 +22,7 @@ from sessrotate.units import amount
 from support import command_line, homes
 from support.abilities import needs_leases
 from support.command_line import ID, assert_one_sentence, boundary, piped, row
+from support.crash.changes import Faults, Killed
 from support.homes import Home, snapshot
 from support.limits import limited
 
@@ -283,8 +284,8 @@ def test_large_and_small_segments_are_the_same_read_back(
 def unsealed(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     """A session whose rotation ended with the swap."""
     with monkeypatch.context() as patch:
-        patch.setattr("sessrotate.in_place.seal.finish", lambda *_: homes.Crash(1).met())
-        with pytest.raises(homes.Killed):
+        patch.setattr("sessrotate.in_place.seal.finish", lambda *_: Faults(1).met())
+        with pytest.raises(Killed):
             home.rotate()
     return home
 

@@ -15,7 +15,8 @@ from sessrotate.in_place import waiting
 from sessrotate.system import in_use
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row, session
-from support.homes import Crash, Home, Killed
+from support.crash.changes import Faults, Killed
+from support.homes import Home
 from support.portable import lack
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def test_a_line_comes_over_once_wherever_a_crash_comes(
         sealed(home)
         os.write(writer, LATE)
         os.close(writer)
-        crash = Crash(at)
+        crash = Faults(at)
         with pytest.MonkeyPatch.context() as patch:
             crash.install(patch)
             with suppress(Killed):
@@ -209,7 +210,7 @@ def test_a_line_comes_over_once_wherever_a_crash_comes(
         home.rotate()
         told = home.stitched().removeprefix(DATA)
         assert told in {LATE + NEXT, NEXT + LATE + NEXT}, at
-        if not crash.happened:
+        if not crash.failed:
             return
 
 
@@ -227,7 +228,7 @@ def test_sealing_is_finished_wherever_a_crash_comes_and_the_file_is_kept(
         writer = held(home)
         home.rotate()
         home.age()
-        crash = Crash(at)
+        crash = Faults(at)
         with pytest.MonkeyPatch.context() as patch:
             crash.install(patch)
             with suppress(Killed):
@@ -240,7 +241,7 @@ def test_sealing_is_finished_wherever_a_crash_comes_and_the_file_is_kept(
         home.rotate()
         assert home.stitched() == DATA + LATE, at
         assert not home.problems()
-        if not crash.happened:
+        if not crash.failed:
             return
 
 

@@ -22,7 +22,8 @@ from sessrotate.system import locks, user_folders
 from sessrotate.units import DAY
 from support import command_line, homes
 from support.command_line import ID, boundary, row, write
-from support.homes import PROJECT, Home, Killed, crashed, silent, snapshot
+from support.crash.changes import Killed
+from support.homes import PROJECT, Home, crashed, silent, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,8 @@ from sessrotate.system import in_use, lease
 from support import homes
 from support.abilities import needs_leases
 from support.command_line import ID, boundary, row
-from support.homes import Crash, Home, Meanwhile
+from support.crash.changes import Faults, Meanwhile
+from support.homes import Home
 from support.race.writers import take_back, written_anew
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _is_free(path: Path) -> bool:
 _open: Final = os.open
 
 
-def rotated(home: Home, meanwhile: Crash) -> SessrotateError | None:
+def rotated(home: Home, meanwhile: Faults) -> SessrotateError | None:
     """Rotate while something happens; return what kept that from being done."""
     with pytest.MonkeyPatch.context() as patch:
         meanwhile.install(patch)
@@ -153,7 +154,7 @@ def test_a_row_may_be_taken_back_at_any_call_of_a_rotation(
         editor = Editor(home, number)
         meanwhile = Meanwhile(at, partial(DEEDS[how], editor))
         error = rotated(home, meanwhile)
-        if not meanwhile.happened:
+        if not meanwhile.failed:
             break
         edited = DATA
         if editor.done:
@@ -294,7 +295,7 @@ def test_a_whole_session_that_was_read_before_and_is_written_after_the_swap_is_k
         editor.look()
         meanwhile = Meanwhile(at, editor.write)
         error = rotated(home, meanwhile)
-        if not meanwhile.happened:
+        if not meanwhile.failed:
             break
         if not editor.done:
             continue

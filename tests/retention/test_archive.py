@@ -28,7 +28,8 @@ from sessrotate.system import in_use, lease, zstd
 from sessrotate.units import DAY
 from support import command_line, homes
 from support.command_line import ID, called, row
-from support.homes import Crash, Home, Killed
+from support.crash.changes import Faults, Killed
+from support.homes import Home
 from support.tiers import in_gate
 
 if TYPE_CHECKING:
@@ -579,7 +580,7 @@ def failing(
     at: int,
     do: Callable[[Home], None],
     rotated: bool,
-    crash: Crash,
+    crash: Faults,
 ) -> tuple[Home, dict[str, tuple[object, ...]], BaseException | None]:
     """Do something to a new session whose call number `at` fails; return what that left."""
     home = made(tmp_path / str(at), patch, rotated)
@@ -611,7 +612,7 @@ def test_any_call_may_be_the_last_before_a_crash(
     at = 0
     while True:
         at += step
-        crash = Crash(at)
+        crash = Faults(at)
         home, before, _ = failing(tmp_path, monkeypatch, at, do, rotated, crash)
         # A client deletes what belongs to no live file sooner than it would otherwise.
         assert home.live.exists() or left(home) == set()
@@ -625,7 +626,7 @@ def test_any_call_may_be_the_last_before_a_crash(
         is_back(home)
         assert whole(home, folders_too=False) == before
         assert [*doctor.findings()] == []
-        if not crash.happened:
+        if not crash.failed:
             break
     assert at > 40
 
@@ -645,7 +646,7 @@ def test_what_goes_on_after_a_crash_may_crash_too(
         again, went_on = 0, True
         while went_on:
             again += 3
-            crash, second = Crash(at), Crash(again)
+            crash, second = Faults(at), Faults(again)
             home, before, _ = failing(
                 tmp_path / str(again), monkeypatch, at, do, rotated=True, crash=crash
             )
@@ -655,7 +656,7 @@ def test_what_goes_on_after_a_crash_may_crash_too(
             assert home.stitched() == DATA
             is_back(home)
             assert whole(home, folders_too=False) == before
-            went_on, happened = second.happened, crash.happened
+            went_on, happened = bool(second.failed), bool(crash.failed)
 
 
 @pytest.mark.parametrize("do", [put_away, bring_back])
@@ -680,7 +681,7 @@ def test_any_call_may_fail(
     at = 0
     while True:
         at += step
-        crash = Crash(at, but_once=once, fault=lambda: OSError(number, os.strerror(number)))
+        crash = Faults(at, lambda: OSError(number, os.strerror(number)), lasting=not once)
         home, before, failure = failing(tmp_path, monkeypatch, at, do, True, crash)
         assert failure is None or isinstance(failure, StorageError)
         assert home.stitched() == DATA
@@ -693,7 +694,7 @@ def test_any_call_may_fail(
         do(home) if do is put_away else is_back(home)
         is_back(home)
         assert whole(home, folders_too=False) == before
-        if not crash.happened:
+        if not crash.failed:
             break
     assert at > 40
 

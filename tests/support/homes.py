@@ -12,19 +12,17 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from sessrotate.archive import place, state
 from sessrotate.errors import RefusedError, SessrotateError
-from sessrotate.fs import exact
 from sessrotate.in_place import operations, waiting
 from sessrotate.system import lease
 from support import sets
 from support.command_line import ID, write
-from support.crash.changes import TWO_NAMES
+from support.crash.changes import Faults, Killed
 from support.portable import lack
 
 if sys.version_info >= (3, 14):
@@ -265,72 +263,9 @@ def refused(home: Home, *told: str, error: type[SessrotateError] = RefusedError)
 # ── crashing ─────────────────────────────────────────────────────────────────────────────────
 
 
-class Killed(BaseException):
-    """Stands for the end of the process: nothing after it may change the disk."""
-
-
-CHANGING: Final = (
-    "open",
-    "write",
-    "fsync",
-    "mkdir",
-    "rmdir",
-    "rename",
-    "unlink",
-    "link",
-    "ftruncate",
-    "fchmod",
-    "fchown",
-    "utime",
-    "setxattr",
-)
-"""The system calls by which sessions in place, and the lock, are changed."""
-
-_FOR_WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-
-
-class Crash:
-    """Counts the operations that change the disk; the one with number `at` does not happen.
-
-    Nor do those after it, unless it is `but_once`. `at` 0 only counts.
-    """
-
-    def __init__(
-        self, at: int, *, but_once: bool = False, fault: Callable[[], BaseException] = Killed
-    ) -> None:
-        self._at, self._but_once, self._fault = at, but_once, fault
-        self.count = 0
-
-    @property
-    def happened(self) -> bool:
-        return 0 < self._at <= self.count
-
-    def install(self, patch: pytest.MonkeyPatch) -> None:
-        for name in CHANGING:
-            patch.setattr(os, name, self._wrapped(name, getattr(os, name)))
-        form = exact.FORM
-        calls = {name: self._wrapped(name, getattr(form, name)) for name in TWO_NAMES}
-        patch.setattr(exact, "FORM", SimpleNamespace(**calls))
-
-    def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if name == "open" and not args[1] & _FOR_WRITING:
-                return real(*args, **kwargs)
-            self.count += 1
-            if self.count == self._at or (self.happened and not self._but_once):
-                self.met()
-            return real(*args, **kwargs)
-
-        return call
-
-    def met(self) -> None:
-        """Do what is to happen at the operation."""
-        raise self._fault()
-
-
 def crashed(deed: Callable[[], object], at: str) -> None:
     """Do something up to where a function of the library would be called."""
-    crash = Crash(1)
+    crash = Faults(1)
     with pytest.MonkeyPatch.context() as patch:
 
         def stop(*_: object, **__: object) -> None:
@@ -340,17 +275,6 @@ def crashed(deed: Callable[[], object], at: str) -> None:
         patch.setattr(at, stop)
         with pytest.raises(Killed):
             deed()
-
-
-class Meanwhile(Crash):
-    """Before the operation with number `at`, a client does something; then all goes on."""
-
-    def __init__(self, at: int, deed: Callable[[], None]) -> None:
-        super().__init__(at, but_once=True)
-        self._deed = deed
-
-    def met(self) -> None:
-        self._deed()
 
 
 def tried_to_append(path: Path, data: bytes) -> bool:

@@ -17,7 +17,8 @@ from sessrotate.errors import InUseError, StorageError
 from sessrotate.system import locks
 from support import command_line, homes
 from support.command_line import COMMAND, ENVIRONMENT, ID, called
-from support.homes import Crash, Home, Killed, refused, snapshot
+from support.crash.changes import Faults, Killed
+from support.homes import Home, refused, snapshot
 from support.processes import needs_proc
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def test_what_somebody_is_at_work_on_is_not_called_interrupted(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("sessrotate.in_place.seal.finish", lambda *_: Crash(1).met())
+        patch.setattr("sessrotate.in_place.seal.finish", lambda *_: Faults(1).met())
         with pytest.raises(Killed):
             home.rotate()
     with locks.alone(home.where, 0):

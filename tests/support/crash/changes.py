@@ -77,13 +77,16 @@ class Watch:
     @contextmanager
     def installed(self) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            for name in CHANGING:
-                if hasattr(os, name):
-                    patch.setattr(os, name, self._wrapped(name, getattr(os, name)))
-            form = exact.FORM
-            calls = {name: self._wrapped(name, getattr(form, name)) for name in TWO_NAMES}
-            patch.setattr(exact, "FORM", SimpleNamespace(**calls))
+            self.install(patch)
             yield
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        for name in CHANGING:
+            if hasattr(os, name):
+                patch.setattr(os, name, self._wrapped(name, getattr(os, name)))
+        form = exact.FORM
+        calls = {name: self._wrapped(name, getattr(form, name)) for name in TWO_NAMES}
+        patch.setattr(exact, "FORM", SimpleNamespace(**calls))
 
     def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -97,19 +100,39 @@ class Watch:
 
 
 class Faults(Watch):
-    """Fails the call number `at`, or all from it on."""
+    """Fails the call number `at` with an error of its own, and all after it if it is `lasting`.
 
-    def __init__(self, at: int, fault: Callable[[], BaseException], *, lasting: bool) -> None:
+    Without more, the process ends there. `at` 0 only counts.
+    """
+
+    def __init__(
+        self, at: int, fault: Callable[[], BaseException] = Killed, *, lasting: bool = True
+    ) -> None:
         super().__init__()
         self._at, self._fault, self._lasting = at, fault, lasting
         self.failed = ""
 
     def call(self, name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         self.count += 1
-        if self.count == self._at or (self._lasting and self.count > self._at):
+        if self.count == self._at or (self._lasting and 0 < self._at < self.count):
             self.failed = self.failed or name
-            raise self._fault()
+            self.met()
         return real(*args, **kwargs)
+
+    def met(self) -> None:
+        """Do what is to happen at the call."""
+        raise self._fault()
+
+
+class Meanwhile(Faults):
+    """Before the call number `at`, a client does something; then all goes on."""
+
+    def __init__(self, at: int, deed: Callable[[], None]) -> None:
+        super().__init__(at, lasting=False)
+        self._deed = deed
+
+    def met(self) -> None:
+        self._deed()
 
 
 class ShortWrites(Watch):
