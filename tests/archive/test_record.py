@@ -21,15 +21,18 @@ from sessrotate.archive.record import (
     Record,
     Step,
     Swap,
+    Waiting,
 )
 from sessrotate.errors import DamagedError
 from sessrotate.model import Boundary, SealedSegment, Segment, Span
 from sessrotate.segments import manifest
 from sessrotate.segments.manifest import Manifest
+from sessrotate.system import zstd
 from sessrotate.system.digest import ZERO
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 counts: Final = st.integers(0, 2**40)
 digests: Final = st.text("0123456789abcdef", min_size=32, max_size=32).map("xxh3_128:{}".format)
@@ -271,3 +274,109 @@ def test_what_need_not_be_there_is_not_anything_else(value: object) -> None:
     assert parsed(forged(ROTATION, "swap.batch", None)) == ROTATION
     with pytest.raises(DamagedError):
         parsed(forged(ROTATION, "swap.batch", value))
+
+
+# ── what is told where there is no record to read ────────────────────────────────────────────
+
+ZSTD: Final = zstd.compressor(4)
+FRAME: Final = bytes(ZSTD.compress(b"four") + ZSTD.flush())
+
+
+def an_archive(folder: Path, said: bytes | None, *files: str) -> Path:
+    archive = folder / "archives" / "s"
+    archive.mkdir(parents=True)
+    if said is not None:
+        (archive / "record.json").write_bytes(said)
+    for file in files:
+        path = archive / "archived" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(FRAME)
+    return archive
+
+
+@pytest.mark.parametrize(
+    ("said", "files", "standing", "restored"),
+    [
+        (None, [], None, None),
+        (None, ["agent-a.jsonl"], None, None),
+        (None, ["s.jsonl"], "archived", None),
+        (None, ["s.jsonl.zst", "agent-a.jsonl"], "archived", None),
+        (b"{", [], None, UNKNOWN),
+        (b"{", ["agent-a.jsonl"], "unarchiving", UNKNOWN),
+        (b"{", ["s.jsonl"], "archived", None),
+        (b"{", ["other.jsonl"], "unarchiving", UNKNOWN),
+    ],
+)
+def test_where_no_record_says_it_the_files_tell(
+    tmp_path: Path, said: bytes | None, files: list[str], standing: Step | None, restored: str
+) -> None:
+    archive = an_archive(tmp_path, said, *files)
+    found = record.told(archive)
+    assert (found.session, found.restored, found.intent) == ("s", restored, None)
+    assert (None if found.away is None else found.away.standing) == standing
+    if said is None:
+        assert record.read(archive) == Record("s")
+    else:
+        with pytest.raises(DamagedError):
+            record.read(archive)
+
+
+def test_a_record_that_can_be_read_counts_whatever_the_files_are(tmp_path: Path) -> None:
+    said = Record("s", "-p", restored="", waiting=(Waiting(1, MARK, 2, 3),))
+    archive = an_archive(tmp_path, record.dump(said), "s.jsonl")
+    assert record.told(archive) == record.read(archive) == said
+
+
+def test_which_files_were_compressed_is_told_by_their_frames(tmp_path: Path) -> None:
+    archive = an_archive(tmp_path, None, "s.jsonl.zst", "s/b.zst", "s/c", "s/c.zst", "a/none.zst")
+    (archive / "archived" / "a" / "none.zst").write_bytes(b"no frame")
+    away = record.told(archive).away
+    assert away is not None
+    assert away.own == ("a/none.zst", "s/c.zst")
+    assert away.is_plain
+
+
+@pytest.mark.parametrize("link", ["archive", "archives", "archived"])
+def test_nothing_is_told_from_behind_a_link(tmp_path: Path, link: str) -> None:
+    said = None if link == "archived" else record.dump(Record("s", "-p", restored=""))
+    archive = an_archive(tmp_path, said, "s.jsonl")
+    at = {"archive": archive, "archives": archive.parent, "archived": archive / "archived"}[link]
+    at.rename(tmp_path / "elsewhere")
+    at.symlink_to(tmp_path / "elsewhere")
+    assert record.told(archive) == Record("s")
+    if link == "archived":
+        assert record.away(archive, "s") is None
+
+
+# ── what an intent says ──────────────────────────────────────────────────────────────────────
+
+
+def test_an_intent_says_what_it_moves_and_what_finishes_it() -> None:
+    for begun, moves_nothing, command in (
+        (ROTATION, False, "rotate"),
+        (HEALING, True, "rotate"),
+        (RESTORATION, False, "restore"),
+    ):
+        assert (begun.moves_nothing, begun.finished_by) == (moves_nothing, command)
+    assert ROTATION.moved(LISTED) == SEGMENTS[1:3]
+    assert ROTATION.moved(None) == HEALING.moved(LISTED) == ()
+    assert ROTATION.files("s") == ("s.1.jsonl.zst", "s.2.jsonl.zst")
+
+
+def test_a_mark_is_of_all_pieces_and_of_their_order() -> None:
+    whole = Mark.of(b"one two")
+    assert Mark.of_pieces([b"one", b" ", b"two"]) == whole
+    assert whole.size == 7
+    assert Mark.of(b"two one") != whole
+
+
+def test_what_no_archive_can_have_is_damage() -> None:
+    most = replace(ROTATION, first=1_000_000 - ROTATION.count)
+    assert parsed(recorded(most)) == most
+    damaged(replace(most, first=most.first + 1))
+    waits = Waiting(1, MARK, 2, 3, Batch(Span(5, 5), 0))
+    sound = Record("s", waiting=(waits, Waiting(2, MARK, 2, 3)))
+    assert record.parse(record.dump(sound), "s") == sound
+    bad = replace(sound, waiting=(replace(waits, batch=Batch(Span(5, 4), 0)),))
+    with pytest.raises(DamagedError):
+        record.parse(record.dump(bad), "s")

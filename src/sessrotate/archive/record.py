@@ -4,6 +4,10 @@ Rule: only reads. What is under way is in the record before the live file is rep
 file is moved, and until nothing is left to do. That is enough to decide, by content and position
 alone, whether the live file was replaced, and to go on from wherever a crash came. The names in it
 are compared with what is there, and never opened. No record means that nothing is under way.
+
+Whoever changes it: `in_place.swap.change_record` is the one writer, under the session's lock. A
+field that is added has a default, or older records are damaged; what it may hold, `_is_sound`
+checks. A record can be lost, damaged or put back at any time: `_TOLD` has what counts then.
 """
 
 from __future__ import annotations
@@ -200,7 +204,7 @@ def read(archive: Path) -> Record:
 def told(archive: Path) -> Record:
     """Return the record of an archive; where it is lost or damaged, what the files there tell.
 
-    A damaged one may be that of a restored session: nothing rotates that. No link is followed.
+    No link is followed.
     """
     session = names.session_of_key(archive.name) or ""
     folder = archive / names.ARCHIVED
@@ -212,12 +216,27 @@ def told(archive: Path) -> Record:
     if is_there:
         with suppress(SessrotateError, OSError):
             return read(archive)
-    is_away = is_any and away(archive, session) is not None
-    restored = UNKNOWN if is_there and not is_away else None
-    if not is_away and not (is_there and is_any):
-        return Record(session, restored=restored)
-    put_away = PutAway("archived" if is_away else "unarchiving", "", own=tuple(_own(folder)))
+    held: _Held = "nothing" if not is_any else "others"
+    if is_any and away(archive, session) is not None:
+        held = "live file"
+    standing, restored = _TOLD["damaged" if is_there else "lost", held]
+    put_away = None if standing is None else PutAway(standing, "", own=tuple(_own(folder)))
     return Record(session, away=put_away, restored=restored)
+
+
+_Held = Literal["nothing", "others", "live file"]
+"""What is in `archived` of a session that was put away."""
+
+_TOLD: Final[dict[tuple[Literal["lost", "damaged"], _Held], tuple[Step | None, str | None]]] = {
+    ("lost", "nothing"): (None, None),
+    ("lost", "others"): (None, None),
+    ("lost", "live file"): ("archived", None),
+    # It may be that of a restored session, which nothing but its owner rotates.
+    ("damaged", "nothing"): (None, UNKNOWN),
+    ("damaged", "others"): ("unarchiving", UNKNOWN),
+    ("damaged", "live file"): ("archived", None),
+}
+"""How far a session was put away, and since when it is whole, where no record says it."""
 
 
 def away(archive: Path, session: str) -> Path | None:
