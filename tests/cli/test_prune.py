@@ -12,6 +12,8 @@ from typing import Any, Final
 import pytest
 
 from sessrotate import fs
+from sessrotate.job.config import keys
+from sessrotate.retention.policy import Policy
 from sessrotate.system import locks, user_folders
 from support import command_line, homes, oracle
 from support.command_line import (
@@ -46,6 +48,31 @@ def trashed(home: Home) -> list[str]:
 
 def in_trash(home: Home, number: int) -> Path:
     return homes.sealed(home.archive / "trash", number)
+
+
+RULES: Final = {
+    "keep_last": "2",
+    "keep_within": "1d",
+    "keep_daily": "2",
+    "keep_weekly": "2",
+    "keep_monthly": "2",
+    "max_age": "1d",
+    "max_size": "1M",
+}
+
+
+def test_every_rule_of_the_policy_is_an_option_and_a_setting(home: Home) -> None:
+    assert RULES.keys() == {*Policy.__struct_fields__} == {*keys.Prune.__struct_fields__}
+    without = called("prune", ID, "--dry-run")
+    assert without.code == 2, without
+    for name, value in RULES.items():
+        ended = called("prune", ID, f"--{name.replace('_', '-')}", value, "--dry-run")
+        assert ended.code == 0, ended
+        folder = home.config.parent / "xdg-config" / "sessrotate"
+        folder.mkdir(parents=True, exist_ok=True)
+        told = value if value.isdecimal() else f'"{value}"'
+        (folder / "config.toml").write_text(f"[prune]\n{name} = {told}\n")
+        assert called("run", "--dry-run").code == 0
 
 
 # ── seen before it happens ───────────────────────────────────────────────────────────────────

@@ -60,6 +60,15 @@ def begins(name: str, prefix: str) -> bool:
     return name.casefold().startswith(prefix.casefold())
 
 
+def version(text: str | None) -> tuple[int, int, int] | None:
+    """Return the numbers of a version (`2.1.112`), whatever follows them; None if it has none."""
+    found = re.match(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", text or "")
+    if found is None:
+        return None
+    major, minor, patch = map(int, found.groups())
+    return major, minor, patch
+
+
 def iso_time(value: object) -> str | None:
     """Return a value that is a time as clients write them (ISO 8601), None of any other."""
     return value if isinstance(value, str) and _TIME.fullmatch(value) else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from sessrotate.clients.claude.ancestry import RefusedError
+from sessrotate.clients.claude.ancestry import NoPlanError
 from sessrotate.clients.claude.opening import SMALL, opening
 from sessrotate.clients.preview import EDGE
 from sessrotate.system.source import Source
@@ -102,7 +102,7 @@ def test_a_session_that_would_be_spared_no_more_is_refused(tmp_path: Path) -> No
         (begins[:-1] + b',"x":"' + endless + b'"}\n',),
         (line(1, "x" * 50_000, entrypoint=DESKTOP),),
     ):
-        with pytest.raises(RefusedError, match="spares this session"):
+        with pytest.raises(NoPlanError, match="spares this session"):
             stays(tmp_path, *lines)
 
 

@@ -39,7 +39,7 @@ BESIDE: Final = "part of an answer that stays, or a result of its tools"
 HISTORY_OF_KEPT: Final = "file history of a message that stays"
 
 
-class RefusedError(Exception):
+class NoPlanError(Exception):
     """Why there can be no plan at all; never leaves the planner."""
 
 
@@ -50,10 +50,10 @@ class Room:
         self.left = ROOM
 
     def take(self, size: int) -> None:
-        """Take so many bytes; raise RefusedError when there are no more."""
+        """Take so many bytes; raise NoPlanError when there are no more."""
         self.left -= size
         if self.left < 0:
-            raise RefusedError("A resume needs more of the session than can be kept in memory.")
+            raise NoPlanError("A resume needs more of the session than can be kept in memory.")
 
 
 class Search:

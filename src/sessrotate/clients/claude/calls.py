@@ -6,9 +6,9 @@ Promise: the questions of `in_place.Calls`, as 2.0.28 to 2.1.330 answer them
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from sessrotate.clients import common
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude.rows import compaction_of, shown_of
 from sessrotate.clients.in_place import Compacted
@@ -32,9 +32,8 @@ def compacted(line: bytes, boundary: Boundary) -> Compacted:
         row = compaction_of.fast(line)
     except DECLINED:
         return Compacted(boundary.trigger)
-    numbers = re.match(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", row.version or "")
-    low, high = _REPEATING
-    is_such = numbers is not None and low <= tuple(map(int, numbers.groups())) < high
+    version, (low, high) = common.version(row.version), _REPEATING
+    is_such = version is not None and low <= version < high
     by_program = (row.entrypoint or "").startswith("sdk-")
     return Compacted(boundary.trigger, is_such and by_program and boundary.trigger == "manual")
 

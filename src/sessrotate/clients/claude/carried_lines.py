@@ -24,7 +24,7 @@ from sessrotate.clients.claude import loading, tail
 from sessrotate.clients.claude.ancestry import (
     HISTORY_OF_KEPT,
     PER_LINE,
-    RefusedError,
+    NoPlanError,
     Room,
     Search,
 )
@@ -163,7 +163,7 @@ def plan(
     try:
         planner = Planner(source, boundaries, end, archived, prefix=prefix, judged=judged)
         return planner.plan(progress)
-    except RefusedError as refusal:
+    except NoPlanError as refusal:
         return LivePlan(boundaries[-1], (), (str(refusal),))
 
 
@@ -190,7 +190,7 @@ class Planner:
         self._judged: Final = min(max(judged, self._cut), end)
         self._room: Final = Room()
         if source.line_end(self._cut, end) >= end:
-            raise RefusedError("The last line is not complete.")
+            raise NoPlanError("The last line is not complete.")
         # A torn line further on stays what it was: the last one, and the client's to judge.
         self._compaction: Final = self._read(self._cut)
         self._says: Final = loading.says(self._compaction)
@@ -198,7 +198,7 @@ class Planner:
         self._tail: Final = tail.read(self._survey, self._behind, self._room.take)
 
     def plan(self, progress: Callable[[int], None]) -> LivePlan:
-        """Return the plan; raise RefusedError if there can be none."""
+        """Return the plan; raise NoPlanError if there can be none."""
         loaded = self._loaded(has_all=True)
         search, before = self._search(loaded, progress)
         if self._says and not self._has_all(search):
@@ -235,10 +235,10 @@ class Planner:
     def _read(self, start: int) -> Compaction:
         size = self._source.line_end(start, self._end) - start
         if not json_line.is_small(size):
-            raise RefusedError("The last compaction's record is too long to read.")
+            raise NoPlanError("The last compaction's record is too long to read.")
         compaction = compaction_of(self._source.read_at(start, size))
         if compaction is None:
-            raise RefusedError("The last compaction's record cannot be read.")
+            raise NoPlanError("The last compaction's record cannot be read.")
         return compaction
 
     @cached_property

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import platforms
+from sessrotate.clients import common
 from sessrotate.clients.claude import opening
 from sessrotate.clients.claude.client import (
     CLEANUP_DAYS,
@@ -189,9 +189,9 @@ def _last_version() -> tuple[int, ...]:
             file.seek(max(0, os.fstat(file.fileno()).st_size - EDGE))
             rows = file.read(EDGE).split(b"\n")
         for row in reversed(rows):
-            version = (json_line.values([row], len(row), {"version": None}) or {}).get("version")
-            if isinstance(version, str) and re.fullmatch(r"\d{1,9}(\.\d{1,9}){2}", version):
-                return tuple(map(int, version.split(".")))
+            told = (json_line.values([row], len(row), {"version": None}) or {}).get("version")
+            if isinstance(told, str) and (version := common.version(told)) is not None:
+                return version
     return ()
 
 

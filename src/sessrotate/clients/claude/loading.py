@@ -16,12 +16,12 @@ does counts only where that client wrote the compaction.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec.structs import replace
 
+from sessrotate.clients import common
 from sessrotate.parsing import json_line
 
 if TYPE_CHECKING:
@@ -106,5 +106,5 @@ def goes_by_time(version: str | None) -> bool:
 
 
 def _is_before(version: str | None, first: tuple[int, int, int]) -> bool:
-    found = re.match(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", version or "")
-    return found is not None and tuple(map(int, found.groups())) < first
+    found = common.version(version)
+    return found is not None and found < first

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessrotate.clients.claude.ancestry import RefusedError
+from sessrotate.clients.claude.ancestry import NoPlanError
 from sessrotate.clients.claude.rows import shown_of
 from sessrotate.clients.claude.tail import name
 from sessrotate.clients.claude.titles import is_listed
@@ -62,7 +62,7 @@ def opening(source: Source, before: int) -> Opening | None:
     """Return the line that stays of those before byte `before`, if any.
 
     That is the first prompt, if it is small; of a session that clients spare, it is the smallest
-    line that says so, where the prompt does not. Raises RefusedError if there is none.
+    line that says so, where the prompt does not. Raises NoPlanError if there is none.
     """
     head = source.read_at(0, min(before, EDGE))
     lines = _lines(head)
@@ -72,7 +72,7 @@ def opening(source: Source, before: int) -> Opening | None:
         told = (span for span in lines if _is_spared(head, span) and span.size <= _IN_REACH)
         chosen = min(told, key=lambda span: span.size, default=None)
         if chosen is None:
-            raise RefusedError(
+            raise NoPlanError(
                 "Claude Code spares this session when it cleans up, because of its first rows, and "
                 "would not if they were archived."
             )

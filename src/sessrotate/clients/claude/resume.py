@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.claude import carried_lines, loading, tail
-from sessrotate.clients.claude.ancestry import RefusedError, Room
+from sessrotate.clients.claude.ancestry import NoPlanError, Room
 from sessrotate.clients.claude.survey import Survey
 from sessrotate.model import Span
 from sessrotate.parsing import lines
@@ -56,7 +56,7 @@ def dangles(source: Source, prefix: int, judged: int) -> bool:
     survey, end = Survey(source, lines.WINDOW), source.size()
     try:
         parents = tail.read(survey, Span(min(judged, end), end), Room().take).parents
-    except RefusedError:
+    except NoPlanError:
         return True
     first = None
     for start, _, row in survey.forward(Span(0, judged)) if parents else ():
