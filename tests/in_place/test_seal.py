@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from sessrotate import names
+from sessrotate import names, units
+from sessrotate.archive import place
+from sessrotate.in_place import second_names
 from sessrotate.in_place.seal import NotQuietError
 from sessrotate.system import lease
 from support import command_line, homes
@@ -195,3 +198,56 @@ def test_a_live_file_that_goes_before_it_is_sealed_is_not_the_end(unsealed: Home
     assert ended.code == 0
     assert unsealed.stitched() == DATA
     assert "pack" not in unsealed.archived()
+
+
+def test_late_lines_of_a_pack_that_somebody_linked_go_nowhere(unsealed: Home) -> None:
+    backup = unsealed.config.parent / "backup"
+    backup.hardlink_to(unsealed.pack)
+    with unsealed.pack.open("ab") as file:
+        file.write(row(96))
+    live, old = unsealed.live.read_bytes(), backup.read_bytes()
+    ended = command_line.called("rotate", ID)
+    assert (ended.code, "has another name (a hard link)" in ended.err) == (74, True)
+    assert (unsealed.live.read_bytes(), backup.read_bytes()) == (live, old)
+    backup.unlink()
+    assert command_line.called("rotate", ID).code == 0
+    assert unsealed.stitched() == DATA + row(96)
+
+
+def test_the_name_that_the_hook_gave_goes_from_the_replaced_file_to_the_new_one(home: Home) -> None:
+    second_names.give(home.where, home.live)
+    homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
+    folder = home.live.with_suffix("") / "before-cleanup"
+    assert any(path.samefile(home.pack) for path in folder.iterdir())
+    home.rotate()
+    assert [path.samefile(home.live) for path in folder.iterdir()] == [True]
+    assert not home.pack.exists()
+
+
+# ── what follows a restoration ───────────────────────────────────────────────────────────────
+
+
+def test_a_restoration_whose_live_file_lacks_a_byte_keeps_its_archive(home: Home) -> None:
+    home.rotate()
+    homes.crashed(home.restore, "sessrotate.in_place.seal.finish")
+    with home.live.open("r+b") as file:
+        file.seek(2 * LARGEST)
+        file.write(b"X")
+    before = {name: (home.archive / name).read_bytes() for name in NAMES}
+    ended = command_line.called("restore", ID)
+    assert (ended.code, "does not match the history that was put there" in ended.err) == (74, True)
+    (aside,) = place.aside()
+    assert {name: (aside / name).read_bytes() for name in NAMES} == before
+
+
+def test_since_when_a_session_is_whole_is_noted_until_it_is_rotated_by_name(home: Home) -> None:
+    home.rotate()
+    assert home.record()["restored"] is None
+    home.restore()
+    since = units.seconds(home.record()["restored"])
+    assert since is not None
+    assert abs(since - time.time()) < 3600
+    home.append(row(96))
+    home.rotate()
+    assert home.record()["restored"] is None
+    assert home.stitched() == DATA + row(96)
