@@ -255,5 +255,5 @@ def test_what_can_have_no_archive_is_refused(home: Home, tmp_path: Path) -> None
     with pytest.raises(RefusedError, match="named like a copy"):
         place.of_live(write(home.live.with_name(f"{ID}.jsonl.conflict.1"), DATA))
     home.rotate()
-    with pytest.raises(RefusedError, match="can be changed in place only there"):
+    with pytest.raises(RefusedError, match=f"restore {ID}` brings it back"):
         place.of_live(home.archive)

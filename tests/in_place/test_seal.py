@@ -224,6 +224,22 @@ def test_the_name_that_the_hook_gave_goes_from_the_replaced_file_to_the_new_one(
     assert not home.pack.exists()
 
 
+@pytest.mark.parametrize("now", [b"", DATA[:5000], b"{}\n", row(1)])
+def test_no_late_line_goes_to_a_file_that_another_program_put_there(
+    unsealed: Home, now: bytes
+) -> None:
+    with unsealed.pack.open("ab") as file:
+        file.write(row(96))
+    unsealed.where.draft.unlink(missing_ok=True)
+    unsealed.live.unlink()
+    unsealed.live.write_bytes(now)
+    old = unsealed.pack.read_bytes()
+    assert command_line.called("rotate", ID).code == 74
+    assert unsealed.live.read_bytes() == now
+    kept = [path for path in (unsealed.pack, *place.aside()) if path.is_file()]
+    assert [path.read_bytes() for path in kept] == [old]
+
+
 # ── what follows a restoration ───────────────────────────────────────────────────────────────
 
 

@@ -950,6 +950,51 @@ def test_without_its_note_it_is_told_by_its_files_and_comes_back_as_it_was(
     assert home.stitched() == DATA
 
 
+MOMENTS: Final = ("archiving", "archived", "unarchiving", "restored")
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("is_plain", [False, True])
+@pytest.mark.parametrize("deeds", [["restore"], ["archive", "restore"], ["run", "restore"]])
+def test_a_record_of_another_moment_that_is_put_back_takes_nothing_away(
+    home: Home, moment: str, deeds: list[str], *, is_plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side = home.live.parent / ID / "tool-results"
+    # Without any note, a frame that says how much it holds is taken for one of ours.
+    command_line.write(side / "own.txt.zst", LONG if moment == "restored" else zstd_frame(LONG))
+    before, records = held(home), dict[str, bytes]()
+    real = archive_files.write_standing
+
+    def told(*given: Any, **more: Any) -> PutAway:
+        done = real(*given, **more)
+        records[given[1]] = (home.archive / "record.json").read_bytes()
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(archive_files, "write_standing", told)
+        archive.archive(home.where, 1)
+        unarchive.unarchive(home.where, 1)
+    records["restored"] = record.dump(Record(ID, homes.PROJECT, restored=""))
+    with monkeypatch.context() as patch:
+        if is_plain:
+            patch.setattr(archive_files, "compress", lambda *_: None)
+        archive.archive(home.where, 1)
+    (home.archive / "record.json").write_bytes(records[moment])
+    assert home.stitched() == DATA
+    for deed in deeds:
+        ended = called(deed, *([] if deed == "run" else [ID]))
+        assert ended.code == 0, ended
+    assert held(home) == before
+    assert home.stitched() == DATA
+
+
+def held(home: Home) -> dict[str, object]:
+    """Return what lies beside the live file, but for when it was changed."""
+    found = whole(home, folders_too=False)
+    del found[str(home.live.relative_to(home.config))]
+    return {name: kept[-1] for name, kept in found.items() if name.startswith("projects")}
+
+
 def test_a_damaged_note_without_a_file_says_nothing(home: Home) -> None:
     home.archive.mkdir(parents=True, exist_ok=True)
     (home.archive / "record.json").write_bytes(b"{")

@@ -34,10 +34,19 @@ def told(place: Place) -> Record:
 
 
 def _told(place: Place) -> Record:
-    found = record.told(place.archive)
-    is_recorded = os.path.lexists(place.archive / names.RECORD)
-    # Without a record, a live file that is there was not put away.
-    return found if is_recorded or not os.path.lexists(place.live) else replace(found, away=None)
+    """Return the same. A record of another moment, which somebody put back, is told by the files.
+
+    Only of an archived session the live file is compressed, or there in the archive alone.
+    """
+    found, path = record.told(place.archive), record.away(place.archive, place.session)
+    if os.path.lexists(place.live):
+        is_recorded = os.path.lexists(place.archive / names.RECORD)
+        return found if is_recorded else replace(found, away=None)  # it was not put away
+    if path is not None and found.away is None and found.intent is None:
+        return replace(found, away=record.by_files(place.archive, place.session))
+    if path is not None and found.away is not None and path.name != place.live.name:
+        return replace(found, away=replace(found.away, standing="archived"))
+    return found
 
 
 def note(place: Place) -> PutAway | None:

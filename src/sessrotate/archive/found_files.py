@@ -256,11 +256,12 @@ def _told(
     place: Place, live: Source | None, listing: frozenset[str], recorded: bytes | None
 ) -> Record:
     """Return what a record says, or where it is lost or damaged, what the files tell."""
+    is_away = live is None and names.ARCHIVED in listing
     with suppress(DamagedError):
-        if recorded is not None:
+        if recorded is not None and not is_away:
             return record.parse(recorded, place.session)
-    is_lost = recorded is not None or (live is None and names.ARCHIVED in listing)
-    return archived_file.told(place) if is_lost else Record(place.session)
+    is_asked = recorded is not None or is_away
+    return archived_file.told(place) if is_asked else Record(place.session)
 
 
 def _listed(

@@ -283,7 +283,13 @@ def of_live(path: Path) -> Place:
             f"{name} is named like a copy, so no client lists it: give it a name of its own."
         )
     place = of(path)
-    if place is None or place.live.name != path.name:
+    if place is not None and place.live.name != path.name:
+        session = printable(place.session)
+        raise RefusedError(
+            f"{name} is no live file, but the archive of {session}, or in it. If the live file is "
+            f"gone, `sessrotate restore {session}` brings it back."
+        )
+    if place is None:
         folder = printable(str(clients.in_place().files.projects_folder()))
         raise RefusedError(
             f"{name} is not in {folder}, where the client keeps its sessions: a session can be "

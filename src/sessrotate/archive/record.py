@@ -134,8 +134,8 @@ class Intent(Struct, frozen=True):
 class PutAway(Struct, frozen=True):
     """A session that was put away, or is on its way there or back, since when (ISO 8601, UTC).
 
-    `used` is when its last record was written, empty where none says. Once it is archived, a file
-    that ends in `.zst` is one that was compressed there, but for those of the client's `own`.
+    `used` is when its last record was written, empty where none says. In the archive, a file that
+    ends in `.zst` is one that was compressed there, but for those that were the client's `own`.
     `is_plain` says that one of its files may have yet to be.
     """
 
@@ -220,8 +220,15 @@ def told(archive: Path) -> Record:
     if is_any and away(archive, session) is not None:
         held = "live file"
     standing, restored = _TOLD["damaged" if is_there else "lost", held]
-    put_away = None if standing is None else PutAway(standing, "", own=tuple(_own(folder)))
+    put_away = None if standing is None else by_files(archive, session, standing)
     return Record(session, away=put_away, restored=restored)
+
+
+def by_files(archive: Path, session: str, standing: Step = "archived") -> PutAway:
+    """Return how a session was put away, as the files in its archive tell it."""
+    live = names.segment_file(session, "numbered", 0, "zstd")
+    own = (file for file in _own(archive / names.ARCHIVED) if file != live)
+    return PutAway(standing, "", own=tuple(own))
 
 
 _Held = Literal["nothing", "others", "live file"]

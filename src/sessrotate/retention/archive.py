@@ -30,7 +30,6 @@ from sessrotate.archive.state import State
 from sessrotate.clients.in_place import Cleanup
 from sessrotate.clients.preview import EDGE, Sight, edges_of
 from sessrotate.errors import (
-    DamagedError,
     InUseError,
     RefusedError,
     SessrotateError,
@@ -260,7 +259,7 @@ def _move_all(where: Place, wait: float) -> tuple[int, PutAway]:
         freed, used = _bytes(where, items), _seen(where, source).ended
         try:
             fs.create_folder(where.archive)
-            archive_files.write_standing(where, "archiving")
+            archive_files.write_standing(where, "archiving", items=items)
             fs.create_folder(archive_files.folder(where))
             answer = in_use.lease_from_writers(source, wait)
             is_same = source.identity() == here
@@ -274,7 +273,7 @@ def _move_all(where: Place, wait: float) -> tuple[int, PutAway]:
             return freed, archive_files.write_standing(where, "archived", used)
         except BaseException as error:
             kept = None
-            with suppress(OSError, DamagedError):
+            with suppress(OSError, SessrotateError):
                 kept = bring_back(where, keeps=True)
             if kept is not None or isinstance(error, fs.ReplacedError):
                 raise _saved(where, kept) from error

@@ -92,13 +92,16 @@ def sizes(paths: Iterable[Path]) -> dict[Path, int]:
     return found
 
 
-def write_standing(place: Place, standing: Step, used: str | None = None) -> PutAway:
+def write_standing(
+    place: Place, standing: Step, used: str | None = None, items: Iterable[str] = ()
+) -> PutAway:
     """Record where the session stands; return that.
 
-    `used` is the time of its last record.
+    `used` is the time of its last record, `items` the names in the client's folder that are moved.
     """
-    is_there = standing == "archived"
-    own = [file for file in regular(place) if file.endswith(_ZST)] if is_there else []
+    was, top = archived_file.note(place), place.live.parent
+    found = (str(path.relative_to(top)) for path in sizes(top / name for name in items))
+    own = {*(() if was is None else was.own), *(file for file in found if file.endswith(_ZST))}
     if len(own) > _MOST_OWN:
         name = printable(place.session)
         raise RefusedError(f"{name} has more than {_MOST_OWN:,} files that end in {_ZST}.")
@@ -268,7 +271,7 @@ def packed(place: Place, note: PutAway) -> dict[str, int]:
     DamagedError if one does not say how much it holds.
     """
     found, top = dict[str, int](), folder(place)
-    for file in sorted(regular(place)) if note.standing == "archived" else ():
+    for file in sorted(regular(place)):
         if file.endswith(_ZST) and file not in note.own:
             with Source.inside(top, file) as source:
                 found[file.removesuffix(_ZST)] = archived_file.plain_size(source.fd, file)

@@ -111,6 +111,8 @@ def bring_back(where: Place, *, keeps: bool = False) -> Path | None:
     Raises FileExistsError if something has one of the names. With `keeps`, the archived live file
     is kept aside if that is its name; returns where.
     """
+    if (note := archived_file.note(where)) is not None:  # no compressed file goes back
+        archive_files.decompress(where, note, lambda _done: None)
     kept = None
     for name in _ours(where):
         away, back = archive_files.folder(where) / name, where.live.parent / name
