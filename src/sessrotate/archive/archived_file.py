@@ -34,9 +34,10 @@ def told(place: Place) -> Record:
 
 
 def _told(place: Place) -> Record:
-    """Return the same. A record of another moment, which somebody put back, is told by the files.
+    """Return the same, of a path that was looked at.
 
-    Only of an archived session the live file is compressed, or there in the archive alone.
+    A record of another moment, which somebody put back, is corrected by the files: only of an
+    archived session the live file is compressed, or in the archive alone.
     """
     found, path = record.told(place.archive), record.away(place.archive, place.session)
     if os.path.lexists(place.live):

@@ -43,7 +43,7 @@ _PLENTY: Final = 4 * replacing.BATCH
 UNPACKED: Final = "what is unpacked"
 """What restoring it needs room for."""
 
-_MOST_OWN: Final = 10_000
+_MOST_OWN: Final = 1_000
 """Files of the client's own that end in `.zst`, at most: the note has their names."""
 
 _ZST: Final = names.CODEC_SUFFIX["zstd"]
@@ -104,7 +104,9 @@ def write_standing(
     own = {*(() if was is None else was.own), *(file for file in found if file.endswith(_ZST))}
     if len(own) > _MOST_OWN:
         name = printable(place.session)
-        raise RefusedError(f"{name} has more than {_MOST_OWN:,} files that end in {_ZST}.")
+        raise RefusedError(
+            f"{name} has more than {_MOST_OWN:,} files that end in {_ZST}: move some of them away."
+        )
     note = PutAway(standing, units.written(time.time()), (used or "")[:64], tuple(sorted(own)))
     swap.change_record(place, away=note)
     return note
