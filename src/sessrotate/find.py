@@ -163,10 +163,12 @@ def _seen(match: _Match) -> _Seen | None:
 
 
 def _used(matches: list[_Match]) -> list[_Match]:
-    """Leave out copies, and files that nobody used, where others remain."""
+    """Leave out copies, files that nobody used, and a place that is empty, where others remain."""
     if not matches[1:]:
         return matches
     found = [match for match in matches if not match.is_copy and _may_be_meant(match)] or matches
+    there = {match.id for match in found if os.path.lexists(match.path)}
+    found = [match for match in found if match.id not in there or os.path.lexists(match.path)]
     seen = ((match, _seen(match)) for match in found)
     return [each for each, said in seen if said is None or said.is_used] or found
 

@@ -101,12 +101,12 @@ def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
     return made_late(tmp_path, monkeypatch, request.param)
 
 
-def withstood(home: Home, since: bytes = MORE) -> set[int]:
+def withstood(home: Home, since: bytes = MORE, again: bytes = b"") -> set[int]:
     """Run every command; check that each fails as it should or does right. Return their codes.
 
-    `since` is what came since the first rotation.
+    `since` is what came since the first rotation, `again` what may be there once more behind it.
     """
-    codes = set()
+    codes, right = set(), {DATA + since, DATA + since + again}
     live = home.live.read_bytes() if home.live.is_file() else None
     outside = home.config.parent
     for command in COMMANDS:
@@ -119,12 +119,12 @@ def withstood(home: Home, since: bytes = MORE) -> set[int]:
         if command[0] == "stitch":
             assert out.exists() == (ended.code == 0)
             if ended.code == 0:
-                assert out.read_bytes() == DATA + since
+                assert out.read_bytes() in right
         if command[0] == "restore" and ended.code == 0:
-            assert home.live.read_bytes() == DATA + since
+            assert home.live.read_bytes() in right
         if ended.code not in {0, 1} and home.live.is_file() and live is not None:
             last = live[-len(SINCE) :]
-            assert home.live.read_bytes().endswith((last, last + LATE))
+            assert home.live.read_bytes().endswith((last, last + LATE, last + LATE + again))
     for name in ("canary", "canary.jsonl", "manifest.json"):
         assert (outside / name).read_bytes() == CANARY
     return codes
@@ -352,7 +352,9 @@ def test_a_forged_intent_with_late_lines_is_an_error_or_right(
     with pytest.MonkeyPatch.context() as patch:
         home = made_late(tmp_path_factory.mktemp("forged"), patch, moment)
         forge(home.archive / "record.json", 0, ("intent", *keys), value)
-        withstood(home, MORE + SINCE + LATE)
+        # What was brought over, and is not noted, comes again: a line twice, and none too few.
+        is_noted = moment == "noted" or keys[:2] != ("swap", "batch")
+        withstood(home, MORE + SINCE + LATE, b"" if is_noted else LATE)
 
 
 def test_an_archive_under_another_sessions_name_is_not_taken_for_its_own(home: Home) -> None:

@@ -130,22 +130,24 @@ def test_a_link_below_the_folder_of_archives_is_refused_by_whatever_comes_by(
     assert after == before
 
 
-@pytest.mark.parametrize("level", ["project", "session"])
-@pytest.mark.parametrize("name", [homes.PROJECT, "-home-another"])
+@pytest.mark.parametrize("level", ["all", "session"])
+@pytest.mark.parametrize("live", ["there", "moved", "gone"])
+@pytest.mark.parametrize("files", [(), ("record.json", "waiting/1")])
 def test_nothing_behind_a_link_in_the_place_of_an_archive_is_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str, name: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str, live: str, files: tuple[str, ...]
 ) -> None:
     """Neither to find whose it is, when the live file is in another project or gone."""
     home = homes.home(tmp_path, monkeypatch, DATA)
     home.rotate()
-    archive = home.archive.parent.with_name(name) / ID
-    folder, outside = archive if level == "session" else archive.parent, tmp_path / "outside"
-    (home.archive if level == "session" else home.archive.parent).rename(outside)
-    behind = outside if level == "session" else outside / ID
-    for file in ("record.json", "waiting/1"):
-        write(behind / file, b"{}")
-    folder.parent.mkdir(exist_ok=True)
+    folder, outside = home.archive if level == "session" else home.archive.parent, tmp_path / "out"
+    folder.rename(outside)
+    for file in files:
+        write((outside if level == "session" else outside / ID) / file, b"{}")
     folder.symlink_to(outside)
+    if live == "moved":
+        home.live.parent.rename(home.live.parent.with_name("-home-another"))
+    elif live == "gone":
+        home.live.unlink()
     with opens.watched() as seen:
         for command in (
             ("report", ID),

@@ -310,6 +310,9 @@ def test_of_two_copies_without_an_owner_neither_owns(home: Home) -> None:
             operations.restore_session(place.of_live(path), 1, silent)
     assert called("doctor").code in {0, 1}
     assert "remove this folder" not in called("doctor").out
+    told = called("restore", ID)
+    assert (told.code, "matches 2 files" in told.err) == (2, True)  # not where it was before
+    assert str(home.live) not in told.err
     other.unlink()
     assert called("restore", ID).code == 0
     assert live.read_bytes() == DATA

@@ -59,7 +59,8 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
     where = owner.read_with(path, around.places)
     with ExitStack() as stack:
         begins_so = continued.begins_so(path)
-        if where is not None and (begins_so or _may_be_parted(where)):
+        is_archive = where is not None and path.name != where.live.name  # or it is in one
+        if where is not None and (begins_so or is_archive or _may_be_parted(where)):
             found = stack.enter_context(state.opened(where))
             # Of a session that is whole again, its archive stands for the session, too.
             if found.is_rotated or (found.restored is not None and path.name != where.live.name):

@@ -273,6 +273,7 @@ def of_session(path: Path, progress: Progress, *, kinds: Counts | None = None) -
     where = owner.of(path)
     seen = Seen(is_running=False)
     if where is not None:
+        owner.check_own(where)  # before anything behind a link is looked at
         seen = Seen(any(in_use.clients(where)), _sight(where))
     return _of(path, where, seen, progress, kinds)
 
