@@ -15,6 +15,7 @@ from sessrotate.archive.archived_file import Compressed
 from sessrotate.errors import DamagedError, InUseError
 from sessrotate.model import Span
 from sessrotate.system import zstd
+from support import homes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +70,7 @@ def test_a_file_that_was_changed_is_damage(folder: Path, damage: str) -> None:
         path, live = source.path, folder / "live.jsonl"
     data = path.read_bytes()
     changed = {
-        "another frame behind it": data + zstd_frame(b"more"),
+        "another frame behind it": data + homes.packed(b"more"),
         "a byte": data[:70_000] + bytes([data[70_000] ^ 1]) + data[70_001:],
         "its end": data[:-1],
         "its beginning": b"x" + data[1:],
@@ -80,11 +81,6 @@ def test_a_file_that_was_changed_is_damage(folder: Path, damage: str) -> None:
         Compressed(path, live) as it,
     ):
         it.read_at(0, len(DATA) - 1)
-
-
-def zstd_frame(data: bytes) -> bytes:
-    frame = zstd.compressor(len(data))
-    return bytes(frame.compress(data) + frame.flush())
 
 
 def test_who_comes_back_while_it_is_read_is_noticed(folder: Path) -> None:

@@ -27,8 +27,8 @@ from sessrotate.errors import DamagedError
 from sessrotate.model import Boundary, SealedSegment, Segment, Span
 from sessrotate.segments import manifest
 from sessrotate.segments.manifest import Manifest
-from sessrotate.system import zstd
 from sessrotate.system.digest import ZERO
+from support import homes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -278,9 +278,6 @@ def test_what_need_not_be_there_is_not_anything_else(value: object) -> None:
 
 # ── what is told where there is no record to read ────────────────────────────────────────────
 
-ZSTD: Final = zstd.compressor(4)
-FRAME: Final = bytes(ZSTD.compress(b"four") + ZSTD.flush())
-
 
 def an_archive(folder: Path, said: bytes | None, *files: str) -> Path:
     archive = folder / "archives" / "s"
@@ -290,7 +287,7 @@ def an_archive(folder: Path, said: bytes | None, *files: str) -> Path:
     for file in files:
         path = archive / "archived" / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(FRAME)
+        path.write_bytes(homes.packed(b"four"))
     return archive
 
 

@@ -44,12 +44,6 @@ LONG: Final = b"".join(row(number) for number in range(100, 1200))
 THEN: Final = 1_700_000_000
 
 
-def zstd_frame(data: bytes) -> bytes:
-    """Return these bytes compressed, as any program does it."""
-    frame = zstd.compressor(len(data))
-    return bytes(frame.compress(data) + frame.flush())
-
-
 def filled(home: Home) -> Home:
     """Give a session all that clients keep beside one, and what a person may put there."""
     side = home.live.parent / ID
@@ -851,7 +845,7 @@ def test_what_is_lost_is_told_and_nothing_is_changed(home: Home) -> None:
     assert home.stitched() == DATA
 
 
-@pytest.mark.parametrize("own", [b"no zstd at all" + LONG, zstd_frame(LONG), zstd_frame(b"")])
+@pytest.mark.parametrize("own", [b"no zstd at all" + LONG, homes.packed(LONG), homes.packed(b"")])
 def test_what_the_client_itself_called_zst_comes_back_as_it_was(home: Home, own: bytes) -> None:
     side = home.live.parent / ID / "tool-results"
     for name in ("alone.txt.zst", "both.txt.zst", "both.txt"):
@@ -883,7 +877,7 @@ def forged(home: Home, **fields: object) -> None:
 def test_no_link_that_was_put_away_leads_anywhere(home: Home, fields: dict[str, object]) -> None:
     victim = home.config / "victim.jsonl"
     victim.write_bytes(LONG)
-    packed = command_line.write(home.config / "packed", zstd_frame(LONG))
+    packed = command_line.write(home.config / "packed", homes.packed(LONG))
     link = home.live.parent / ID / "link.jsonl"
     link.unlink()
     link.symlink_to(victim)
@@ -961,7 +955,7 @@ def test_a_record_of_another_moment_that_is_put_back_takes_nothing_away(
 ) -> None:
     side = home.live.parent / ID / "tool-results"
     # Without any note, a frame that says how much it holds is taken for one of ours.
-    command_line.write(side / "own.txt.zst", LONG if moment == "restored" else zstd_frame(LONG))
+    command_line.write(side / "own.txt.zst", LONG if moment == "restored" else homes.packed(LONG))
     before, records = held(home), dict[str, bytes]()
     real = archive_files.write_standing
 

@@ -196,9 +196,14 @@ def content(path: Path) -> bytes:
     return zstd.decompress(data) if path.suffix == ".zst" else data
 
 
+def packed(data: bytes) -> bytes:
+    """Return these bytes compressed, as any program does it."""
+    return zstd.compress(data)
+
+
 def rewrite(path: Path, data: bytes) -> None:
     """Have a sealed segment's file hold other bytes."""
-    path.write_bytes(zstd.compress(data))
+    path.write_bytes(packed(data))
 
 
 def another(home: Home, name: str, data: bytes) -> None:

@@ -23,9 +23,6 @@ from sessrotate.system.source import Source
 HEAD: Final = 64 * 1024
 """Bytes at the beginning of a compressed file that are cheap to read."""
 
-_FRAME: Final = 18
-"""Bytes of a frame that say how much it holds, at most."""
-
 
 def told(place: Place) -> Record:
     """Return where a session stands (`record.told`); raise RefusedError if a link is there."""
@@ -193,7 +190,7 @@ def plain_size(fd: int, name: str) -> int:
     """Return how many bytes a compressed file holds; raise DamagedError if it does not say."""
     from sessrotate.system import zstd  # noqa: PLC0415 - not needed by plain files
 
-    size = zstd.content_size(os.pread(fd, _FRAME, 0))
+    size = zstd.content_size(fd)
     if size is None:
         raise _damaged(name, "its compressed data is damaged")
     return size

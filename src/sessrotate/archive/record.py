@@ -43,9 +43,6 @@ UNKNOWN: Final = "unknown"
 
 _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
-_FRAME: Final = 18
-"""Bytes of a zstd frame that say how much it holds, at most."""
-
 Step = Literal["archiving", "archived", "unarchiving"]
 """How far a session was put away, or brought back."""
 
@@ -267,7 +264,7 @@ def _own(folder: Path) -> Iterator[str]:
             file = os.path.relpath(os.path.join(here, name), folder)  # noqa: PTH118 - text
             size = None
             with suppress(SessrotateError), Source.inside(folder, file) as source:
-                size = zstd.content_size(source.read_at(0, min(_FRAME, source.size())))
+                size = zstd.content_size(source.fd)
             if size is None or name.removesuffix(_ZST) in files:
                 yield file
 

@@ -114,8 +114,9 @@ def write_standing(
 
 def date_all(place: Place, modified_ns: int) -> None:
     """Set when all files were changed last, in nanoseconds since 1970."""
+    top = folder(place)
     for file in regular(place):
-        fs.set_time(folder(place) / file, modified_ns)
+        fs.set_time(top / file, modified_ns)
 
 
 def regular(place: Place) -> dict[str, os.stat_result]:
@@ -162,14 +163,14 @@ def compress(place: Place, note: PutAway, progress: Callable[[int], None]) -> No
 
 def to_compress(place: Place, note: PutAway) -> dict[str, int]:
     """Return the files of an archived session that are worth compressing, and their bytes."""
-    there = regular(place)
+    top = folder(place)
     return {
         file: status.st_size
-        for file, status in sorted(there.items())
+        for file, status in sorted(regular(place).items())
         if not file.endswith(_ZST)
         and status.st_nlink == 1
         and status.st_size >= (1 if file == place.live.name else LEAST)
-        and os.access(folder(place) / file, os.R_OK)
+        and os.access(top / file, os.R_OK)
         and f"{file}{_ZST}" not in note.own
     }
 

@@ -222,8 +222,7 @@ def way_back(where: Place) -> WayBack:
     if path == where.live:
         return WayBack(where, before=size, after=size)
     with storage("read the session"), Source.itself(path) as source:
-        head = source.read_at(0, min(size, 64))
-        told = zstd.content_size(head)
+        told = zstd.content_size(source.fd)
         plain = sum(map(len, _unpacked(source.fd, source.path))) if told is None else told
     return WayBack(where, away=Away(plain, size, plain), before=size, after=plain)
 

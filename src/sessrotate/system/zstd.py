@@ -71,8 +71,16 @@ def compressor(size: int, threads: int = 0, *, window: int = 0) -> ZstdCompresso
     return result
 
 
-def content_size(head: bytes) -> int | None:
-    """Return how many bytes the frame that begins so says that it holds, None if it does not."""
+def content_size(fd: int) -> int | None:
+    """Return how many bytes the frame that an open file begins with holds; None if it is not said.
+
+    Raises OSError as the system reports.
+    """
+    return _content_size(os.pread(fd, _HEADER, 0))
+
+
+def _content_size(head: bytes) -> int | None:
+    """Return the same of the frame that begins so."""
     try:
         return get_frame_info(head).decompressed_size
     except ZstdError:
@@ -123,7 +131,7 @@ def _check_window(head: bytes, allowed: int) -> None:
     if not head.startswith(_MAGIC) or len(head) < _HEADER:
         return
     if head[4] & _WHOLE:
-        window = content_size(head) or 0
+        window = _content_size(head) or 0
     else:
         log, eighths = 10 + (head[5] >> 3), head[5] & 7
         window = (1 << log) + (1 << log >> 3) * eighths
