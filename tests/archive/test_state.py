@@ -11,6 +11,7 @@ import pytest
 
 from sessrotate.archive import state
 from sessrotate.errors import SessrotateError
+from sessrotate.reading import pieces
 from support import command_line, homes, oracle
 from support.command_line import ID, boundary, row
 from support.homes import Home, refused, snapshot
@@ -153,12 +154,10 @@ def test_a_state_is_data_once_it_is_open(rotated: Home, monkeypatch: pytest.Monk
     rotated.rotate()
     with state.opened(rotated.where) as found:
         before = {name: getattr(found, name) for name in found.__struct_fields__}
-        pieces = found.history()
     assert found.intent is not None
     shutil.rmtree(rotated.archive)
     rotated.live.unlink()
     assert {name: getattr(found, name) for name in found.__struct_fields__} == before
-    assert found.history() == pieces
 
 
 @pytest.mark.parametrize("misfit", MISFITS)
@@ -169,7 +168,7 @@ def test_a_live_file_that_does_not_go_on_from_its_archive_is_refused(
     told, helps = MISFITS[misfit]
     refused(rotated, told, helps)
     with pytest.raises(SessrotateError) as caught, state.opened(rotated.where) as found:
-        found.history()
+        pieces.of_state(found).check()
     assert caught.value.exit_code == 74
     text = str(caught.value)
     assert text.index(told) < text.index(helps) < text.index(f"--unsafe-adopt {ID}")

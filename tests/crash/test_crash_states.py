@@ -161,6 +161,16 @@ REDUNDANT: Final[dict[tuple[str, str], str]] = {
     ("fsync archives", "rmdir ID"): HARMLESS,
     ("fsync ID", "unlink live.partial"): "A second name of the old file is known by its inode.",
     **dict.fromkeys(README, "It is a courtesy, and stands in for nothing."),
+    ("fsync ID", "create waiting"): AGAIN,
+    ("fsync ID", "rmdir waiting"): HARMLESS,
+    **dict.fromkeys(
+        (
+            ("fsync ID", "rename pack to 1"),
+            ("fsync ID", "fsync waiting"),
+            ("fsync waiting", "fsync ID"),
+        ),
+        EITHER,
+    ),
     ("fsync p", "link live.partial to ID.jsonl"): "The archive has all of it, and stays.",
 }
 """The fsyncs that may be left out, each by itself, by what was changed before it."""
@@ -249,8 +259,8 @@ AT_ONCE: Final = {
     ("fsync ID", "rename ID.1.jsonl.zst.partial to ID.1.jsonl.zst"),
     ("fsync ID", "rename ID.3.jsonl.zst.partial to ID.3.jsonl.zst"),
     ("fsync ID", "unlink pack"),
-    # Late lines are in the live file for good before the pack goes.
-    ("fsync ID.jsonl", "write ID.jsonl"),
+    # A file that waits goes before the record knows it no more.
+    ("fsync waiting", "unlink 1"),
 }
 
 
@@ -262,9 +272,9 @@ def test_a_swap_does_not_come_before_the_segments_have_their_names() -> None:
 
 
 @needs_leases  # without them it waits
-def test_a_pack_does_not_go_before_late_lines_are_in_the_live_file() -> None:
+def test_a_replaced_file_does_not_go_before_late_lines_are_in_the_live_file() -> None:
     run = recording(BROUGHT)
-    written, gone = positions(run, "write ID.jsonl", "unlink pack")
+    written, gone = positions(run, "write ID.jsonl", "unlink 1")
     assert written < gone
     assert shown(run.trace.events[written + 1].text) == "fsync ID.jsonl"
     assert JUDGE.first_fault(moved(run, range(gone, gone + 2), written)) is not None

@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from sessrotate import platforms
-from sessrotate.in_place import seal, waiting
+from sessrotate.archive import late_lines
+from sessrotate.in_place import waiting
 from support import command_line
 from support.abilities import needs_leases
 from support.command_line import ID, Ended, called
@@ -90,8 +91,7 @@ class Life:
         if not self.platform.leases:
             self.patch.setattr("sessrotate.system.lease.SETTLE", 0)
         self.said: set[bytes] = set()  # rows that stand again behind late lines
-        for module in (seal, waiting):
-            self.patch.setattr(module, "said_again", self._noting(module.said_again))
+        self.patch.setattr(waiting, "said_again", self._noting(late_lines.said_again))
         self.patch.setattr("sessrotate.job.run.WAIT", 0.02)  # as for the other commands
         self.offset, self.real = 0.0, time.time
         self.patch.setattr(time, "time", lambda: self.real() + self.offset)

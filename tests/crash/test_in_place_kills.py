@@ -14,7 +14,7 @@ from support.crash.changes import killed
 from support.crash.disk import Image
 from support.crash.judging import check_recovered, check_whole, crashes, recovered, seen_of
 from support.crash.late import appended_late, killed_beside_a_client, late_states
-from support.crash.scenes import CHANGED, LATE, MEANWHILE, NAMES, laid_out, scene
+from support.crash.scenes import CHANGED, LATE, MEANWHILE, NAMES, laid_out, one_time, scene
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ def test_recoveries_may_crash_too_again_and_again(name: str) -> None:
     of = scene(name)
     pending, seen = [*crashes(name)], set(crashes(name))
     while pending:
-        with laid_out(pending.pop()) as found:
+        with one_time(), laid_out(pending.pop()) as found:
             assert found.stitched() == of.history
             for image in seen_of(found, recovered):
                 if image not in seen:

@@ -15,7 +15,7 @@ from sessrotate.archive import found_files
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.in_place import seal, swap, waiting
 from support import command_line, homes
-from support.command_line import ID, assert_one_sentence, boundary, called, row
+from support.command_line import ID, boundary, called, row
 from support.crash.changes import Faults, Killed
 from support.homes import Home
 from support.race.writers import take_back
@@ -23,6 +23,9 @@ from support.race.writers import take_back
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from sessrotate.archive.place import Place
+    from sessrotate.archive.record import Waiting
 
 DATA: Final = command_line.session(boundaries=2)
 MORE: Final = boundary(80) + row(81)
@@ -51,14 +54,36 @@ def killed(run: Callable[[], object], *, at: str) -> None:
             run()
 
 
+def killed_when_all_came_over(home: Home) -> None:
+    """Rotate until the record would say that the live file has all late lines."""
+    real = vars(waiting)["_write"]
+
+    def write(where: Place, now: Waiting) -> None:
+        if now.batch is None:
+            Faults(1).met()
+        real(where, now)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(waiting, "_write", write)
+        with pytest.raises(Killed):
+            home.rotate()
+
+
 AFTER_THE_RENAME: Final = "sessrotate.in_place.swap._Swap._drain"
 APPENDING: Final = "sessrotate.fs.append"
+BEHIND: Final = "sessrotate.in_place.waiting.said_again"
+"""Right behind that."""
 
 
 def in_flight(home: Home, line: bytes) -> None:
     """Let the line of a writer come that had waited for the replaced file."""
-    with home.pack.open("ab") as file:
+    with replaced(home).open("ab") as file:
         file.write(line)
+
+
+def replaced(home: Home) -> Path:
+    """Return the replaced file: the pack, or it waits."""
+    return home.pack if home.pack.exists() else waiting.packs(home.where)[-1].path
 
 
 def unfinished(home: Home, *, back: bool = False) -> bytes:
@@ -151,8 +176,9 @@ def test_rotators_may_be_killed_before_they_bring_lines_over_one_after_the_other
 @BACK
 def test_rotators_may_be_killed_behind_that_one_after_the_other(home: Home, back: bool) -> None:
     whole, last = unfinished(home, back=back), NEXT
+    killed(home.rotate, at=APPENDING)
     for number in range(5, 9):
-        killed(home.rotate, at="sessrotate.in_place.seal._close")
+        killed_when_all_came_over(home)
         whole += last
         assert home.stitched() == whole
         in_flight(home, row(number * 10))
@@ -194,7 +220,7 @@ def test_equal_lines_are_as_many_as_were_written(home: Home) -> None:
     in_flight(home, MODE + MODE)
     whole = DATA + MORE + NEXT + MODE + MODE + MODE
     assert home.stitched() == whole
-    killed(home.rotate, at="sessrotate.in_place.seal._close")
+    killed(home.rotate, at=BEHIND)
     home.append(MODE)
     in_flight(home, row(7) + MODE)
     whole += MODE + row(7) + MODE
@@ -208,7 +234,7 @@ def test_late_lines_that_begin_as_much_else_does_are_there_once(home: Home) -> N
     killed(home.rotate, at=AFTER_THE_RENAME)
     home.append(row(3))
     in_flight(home, MODE * 200 + IN_FLIGHT)
-    killed(home.rotate, at="sessrotate.in_place.seal._close")
+    killed(home.rotate, at=BEHIND)
     home.rotate()
     whole = DATA + MORE + MODE * 2000 + row(3) + MODE * 200 + IN_FLIGHT + row(3)
     assert home.stitched() == whole
@@ -225,7 +251,7 @@ def test_whoever_reads_while_late_lines_come_over_looks_again(
         looks.append(args)
         if len(looks) == 1:
             monkeypatch.setattr(found_files, "look", real)
-            killed(home.rotate, at="sessrotate.in_place.seal._close")
+            home.rotate()
             monkeypatch.setattr(found_files, "look", look)
         return real(*args)  # type: ignore[arg-type]  # whatever it is given
 
@@ -239,10 +265,10 @@ def test_late_lines_wait_until_the_live_file_ends_with_a_whole_line(home: Home) 
     killed(home.rotate, at=AFTER_THE_RENAME)
     in_flight(home, IN_FLIGHT)
     home.append(torn)
-    ended = called("rotate", ID)
-    assert_one_sentence(ended, 75)
-    assert f"`echo >> {home.live}`" in ended.err
+    home.rotate()
+    assert home.live.read_bytes().endswith(torn)
     assert home.stitched() == DATA + MORE + torn + IN_FLIGHT
+    assert f"`echo >> {home.live}`" in called("doctor").out
     home.append(NEXT[1:])
     home.rotate()
     assert home.stitched() == DATA + MORE + torn + NEXT[1:] + IN_FLIGHT + torn + NEXT[1:]
@@ -272,7 +298,7 @@ def test_half_of_a_row_that_is_said_again_is_made_whole(home: Home) -> None:
 
 def test_a_row_is_said_again_by_the_next_run_where_this_one_dies_before(home: Home) -> None:
     whole = unfinished(home)
-    killed(home.rotate, at="sessrotate.in_place.seal.said_again")
+    killed(home.rotate, at=BEHIND)
     assert home.stitched() == whole
     in_flight(home, row(8))
     home.rotate()
@@ -283,24 +309,22 @@ def test_where_the_live_file_is_gone_the_replaced_one_comes_back_with_its_late_l
     home: Home,
 ) -> None:
     unfinished(home)
-    killed(home.rotate, at=APPENDING)
     home.live.unlink()
     assert called("restore", ID).code == 0
     assert home.live.read_bytes() == home.stitched() == DATA + MORE + IN_FLIGHT
 
 
-@pytest.mark.parametrize("at", [APPENDING, "sessrotate.in_place.seal._close"])
+@pytest.mark.parametrize("at", [APPENDING, BEHIND])
 def test_a_backup_made_two_files_of_the_names_of_one(home: Home, at: str) -> None:
     whole = unfinished(home)
     killed(home.rotate, at=at)
-    for path in (home.live, home.pack):
+    for path in (home.live, replaced(home)):
         data = path.read_bytes()
         path.unlink()
         path.write_bytes(data)
-    whole += NEXT if at == "sessrotate.in_place.seal._close" else b""
     assert home.stitched() == whole
     home.rotate()
-    assert home.stitched() == whole + (NEXT if at == APPENDING else b"")
+    assert home.stitched() == whole + NEXT
 
 
 # ── a client that takes lines back ───────────────────────────────────────────────────────────

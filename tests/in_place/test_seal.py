@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -9,8 +10,7 @@ import pytest
 
 from sessrotate import names, units
 from sessrotate.archive import place
-from sessrotate.in_place import second_names
-from sessrotate.in_place.seal import NotQuietError
+from sessrotate.in_place import second_names, waiting
 from sessrotate.system import lease
 from support import command_line, homes
 from support.abilities import needs_leases
@@ -89,17 +89,24 @@ def test_what_a_writer_of_the_pack_writes_while_it_is_waited_for_is_not_lost(
 
 
 @needs_leases
-def test_a_pack_that_somebody_has_open_for_writing_is_in_use_however_old_it_is(
+def test_a_replaced_file_that_somebody_has_open_for_writing_waits_however_old_it_is(
     unsealed: Home,
 ) -> None:
     unsealed.age()
     with unsealed.pack.open("ab") as writer:
-        with pytest.raises(NotQuietError, match="in use"):
-            unsealed.rotate(wait=0)
+        unsealed.rotate(wait=0)
+        assert not unsealed.is_busy()
+        unsealed.age()
+        unsealed.rotate(wait=0)
+        (waits,) = waiting.packs(unsealed.where)
+        assert os.path.samestat(os.fstat(writer.fileno()), waits.path.stat())
         writer.write(row(95))
+        writer.flush()
+        assert unsealed.stitched() == DATA + row(95)
     unsealed.rotate()
+    assert unsealed.live.read_bytes().endswith(row(95))
     assert unsealed.stitched() == DATA + row(95)
-    assert not unsealed.pack.exists()
+    assert not waiting.packs(unsealed.where)
 
 
 def test_a_byte_that_changed_in_the_pack_is_kept_with_it(unsealed: Home) -> None:

@@ -19,8 +19,8 @@ from msgspec import Struct
 from sessrotate import fs, names, units
 from sessrotate.archive import archived_file, continued, record
 from sessrotate.archive.late_lines import is_at
-from sessrotate.archive.place import Place
-from sessrotate.archive.record import Intent, Record
+from sessrotate.archive.place import Place, that_wait
+from sessrotate.archive.record import Intent, Record, Waiting
 from sessrotate.clients.common import is_folder, is_link, names_in
 from sessrotate.errors import DamagedError, SessrotateError, printable, storage
 from sessrotate.model import Span
@@ -94,6 +94,8 @@ class FoundFiles(Struct, frozen=True, kw_only=True):
     trimmed it since, what was kept of that."""
     restored: Restored | None
     """What is left of the archive of a session that is whole again. Then `manifest` is None."""
+    written: tuple[tuple[Waiting, Source], ...]
+    """The replaced files that wait and got lines since, with what the record says of each."""
 
     @property
     def intent(self) -> Intent | None:
@@ -145,11 +147,13 @@ def has_other_name(place: Place, pack: Source) -> bool:
 
     A rotation refuses a live file that has one. So it is a backup's, or somebody put another file
     there, of which lines would get into the session. A kill in the middle of a swap leaves it the
-    draft's name, which is ours; as is one for a client that trims the file.
+    draft's name, and a power loss the one under which it waits, which are ours; as is one for a
+    client that trims the file.
     """
     status = os.fstat(pack.fd)
     ours = len(place.client.trims.names_of(place.live, place.session, status))
-    return status.st_nlink > 1 + ours + fs.same_as(status)(place.draft)
+    ours += sum(map(fs.same_as(status), (place.draft, *that_wait(place))))
+    return status.st_nlink > 1 + ours
 
 
 def other_name(place: Place) -> str:
@@ -243,6 +247,7 @@ def look(
         kept=kept,
         successor=_successor(source, doing, kept, stack),
         restored=whole,
+        written=tuple(_written(place, told, stack)),
     )
     if listed is not None and (
         listed.session != place.session or listed.layout != "numbered" or listed.source_digest
@@ -324,6 +329,22 @@ def _kept(place: Place, pack: Source | None) -> Iterator[Path]:
     for path in place.client.trims.replaced(place.live, place.session):
         if status is None or not fs.same_as(status)(path):
             yield path
+
+
+def _written(place: Place, told: Record, stack: ExitStack) -> Iterator[tuple[Waiting, Source]]:
+    """Open the files that wait and have more than the live file had got of them.
+
+    One that somebody edited, or that has a second name, may be any file: its lines belong nowhere.
+    """
+    for each in told.waiting:
+        path = place.waiting / str(each.number)
+        with suppress(SessrotateError, OSError):  # it is gone
+            if each.batch is None and path.lstat().st_size == each.mark.size:
+                continue
+            source = _inside(place, f"{names.WAITING}/{path.name}", stack)
+            source.freeze()
+            if os.fstat(source.fd).st_nlink == 1 and is_at(source, 0, each.mark):
+                yield each, source
 
 
 def _successor(

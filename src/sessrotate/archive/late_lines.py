@@ -14,8 +14,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from sessrotate import clients
-from sessrotate.archive.record import Batch, Mark, Swap
+from sessrotate.archive.record import NO_SWAP, Batch, Mark, Swap, Waiting
 from sessrotate.errors import printable
 from sessrotate.model import Span
 from sessrotate.system.source import Source
@@ -37,6 +39,15 @@ def residue(swap: Swap, pack: Source, live: Source) -> Span:
         return Span(size, size)
     start, other = _agreed(swap, pack, live)
     return Span(min(size, start + _common_lines(pack, start, live, other)), size)
+
+
+def of_waiting(told: Waiting, pack: Source, live: Source) -> tuple[Span, bool]:
+    """Return the same of a file that waits, and whether it is inside the live file's last line."""
+    late = Span(told.mark.size, max(told.mark.size, pack.size()))
+    if told.batch is not None:
+        late = residue(replace(NO_SWAP, batch=told.batch), pack, live)
+    start, is_rest = whole(pack, late.start, live, is_ours=told.batch is not None)
+    return Span(start, late.end), is_rest
 
 
 def whole(pack: Source, start: int, live: Source, *, is_ours: bool) -> tuple[int, bool]:

@@ -20,14 +20,12 @@ from sessrotate.archive import (
     continued,
     continuity,
     found_files,
-    history,
     recovery_table,
     trimmed,
 )
 from sessrotate.archive.continued import Cut
 from sessrotate.archive.found_files import FoundFiles
-from sessrotate.archive.history import HistorySpan
-from sessrotate.archive.late_lines import is_at, residue
+from sessrotate.archive.late_lines import is_at, of_waiting, residue
 from sessrotate.archive.owner import check_own
 from sessrotate.archive.place import Place
 from sessrotate.archive.recovery_table import Deed, Drafted, Match, Standing
@@ -36,6 +34,7 @@ from sessrotate.model import SealedSegment, Span
 from sessrotate.segments import live_header, manifest, segment_set
 from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import Problem
+from sessrotate.system.source import Source
 
 _LOOKS: Final = 10
 
@@ -52,6 +51,7 @@ class State(FoundFiles, frozen=True, kw_only=True):
       whole history.
     * `is_pack_known`: the pack begins like the file that was to be replaced, and has its history.
     * `residue`: what came late to the pack, and the `successor` has yet to get.
+    * `late`: all that came late to replaced files and the live file has yet to get, in order.
     * `cut`: where the client cut the live file since the last rotation, None if it did not. Unless
       that is the same compaction, what was in between is gone but for what a resume needs.
     * `problem`: why the live file does not go on from its archive, None if it does. No live file
@@ -65,6 +65,7 @@ class State(FoundFiles, frozen=True, kw_only=True):
     listed: Manifest | None
     is_pack_known: bool
     residue: Span
+    late: tuple[tuple[Source, Span], ...]
     cut: Cut | None
     problem: str | None
 
@@ -113,21 +114,6 @@ class State(FoundFiles, frozen=True, kw_only=True):
         live = segment_set.cut_out(before.index + 1, kept, before.last_timestamp, until)
         return (*archived, live)
 
-    def history(self) -> tuple[HistorySpan, ...]:
-        """Return where every byte of the history is.
-
-        Raises DamagedError if the live file does not go on from the archive.
-        """
-        if self.problem is not None:
-            raise DamagedError(self.problem)
-        return history.spans(
-            listed=self.listed,
-            live=Span(self.prefix, self.live.size()) if self.live is not None else Span(0, 0),
-            late=self.residue,
-            # Of what its client trimmed there is a gap, and what came late belongs before it.
-            is_first=self.successor is not self.live,
-        )
-
 
 # ── what follows from what was found ─────────────────────────────────────────────────────────
 
@@ -164,6 +150,7 @@ def _judged(found: FoundFiles) -> State:
         listed=listed,
         is_pack_known=is_pack_known,
         residue=rest,
+        late=tuple(_late(found, rest)),
         cut=cut if begun is None or begun.moves_nothing else None,
         problem=in_pack
         or continuity.problem(
@@ -229,6 +216,16 @@ def _residue(found: FoundFiles) -> Span:
     if found.intent is None or found.pack is None or found.successor is None:
         return _NONE
     return residue(found.intent.swap, found.pack, found.successor)
+
+
+def _late(found: FoundFiles, rest: Span) -> Iterator[tuple[Source, Span]]:
+    """Yield what came late: to the files that wait, the oldest first, and last to the pack."""
+    for told, source in found.written:
+        if found.live is not None and not found.is_gone:
+            late, _ = of_waiting(told, source, found.live)
+            yield source, late
+    if found.pack is not None and rest.size:
+        yield found.pack, rest
 
 
 # ── opening ──────────────────────────────────────────────────────────────────────────────────

@@ -22,7 +22,7 @@ from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent, Mark, Swap
 from sessrotate.archive.state import State
 from sessrotate.errors import RefusedError, SessrotateError, printable, storage
-from sessrotate.in_place import room, seal, second_names, swap
+from sessrotate.in_place import room, seal, second_names, swap, waiting
 from sessrotate.in_place.obstacles import obstacles
 from sessrotate.in_place.room import Need
 from sessrotate.model import FileIdentity, Span
@@ -126,6 +126,7 @@ def put_together(
                 break
             # A client that keeps it gives a name to a file that had one from us.
             second_names.forget(place, path.lstat())  # their folder is the client's
+        waiting.settle(place)  # before a rotation: what was kept may have had late lines already
     return kept.size
 
 

@@ -1,32 +1,27 @@
-"""What follows a swap: late lines are brought over, the archive counts, and nothing is left.
+"""What follows a swap: the archive counts, and the file that was replaced goes or waits.
 
 Rule: a run that crashed anywhere in here can be repeated. The replaced file stays whole until it
 goes, and it goes only if all of it is in the live file and the archive, and nobody can write to it:
-otherwise it waits. The record goes when nothing is left to do. After a restoration the archive
-stays as it is. Late lines go to the live file's end, by whole lines, once.
+otherwise it waits (`waiting`), and what came late to it goes to the live file from there. The
+record goes when nothing is left to do. After a restoration the archive stays as it is.
 """
 
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
-
-from msgspec.structs import replace
 
 from sessrotate import fs, names, units
 from sessrotate.archive import clock, continued, state
-from sessrotate.archive.late_lines import batch_end, said_again, whole
 from sessrotate.archive.place import Place
-from sessrotate.archive.record import Batch, Intent
+from sessrotate.archive.record import Intent
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError, SessrotateError, printable
 from sessrotate.in_place import aside, overtaken, second_names, waiting
-from sessrotate.in_place.swap import change_record, write_intent
-from sessrotate.model import SealedSegment, Span
+from sessrotate.in_place.swap import change_record
+from sessrotate.model import SealedSegment
 from sessrotate.system import in_use, lease
 from sessrotate.system.source import Source
 
@@ -34,6 +29,9 @@ _UNKNOWN: Final = (
     "This file system cannot tell whether a process still writes to the replaced file, which waits "
     "until nobody has written to it for a day."
 )
+_LOOKS: Final = 10
+"""How often a replaced file is looked at that somebody writes to just then."""
+
 _OVERTAKEN: Final = (
     "Claude Code trimmed the session at the moment when it was replaced. Nothing is lost: the next "
     "run puts it together."
@@ -53,16 +51,56 @@ def finish(place: Place, wait: float) -> str | None:
     """
     if overtaken.was_taken_back(place):
         raise NotQuietError(_OVERTAKEN)
-    while True:
-        waits = _bring_over(place, wait)
+    for seconds in (wait, *[0.0] * _LOOKS):
         with state.opened(place) as found:
-            begun = found.intent
-            if begun is None:
+            if found.intent is None:
                 return None
-            if begun.operation == "restore":
+            if found.intent.operation == "restore":
                 _check_restored(found)  # before the pack goes, which may be all that is left
-            if _close(found, begun, waits=waits is not None):
-                return waits
+            waits = None if found.pack is None else _judged(found, found.pack, seconds)
+            if _close(found, found.intent, waits=waits is not None):
+                break
+    else:
+        raise NotQuietError(waits or _UNKNOWN)
+    waiting.settle(place)  # what came late goes to the live file
+    return waits
+
+
+def _judged(found: State, pack: Source, wait: float) -> str | None:
+    """Return why the pack has to wait, None if nobody can write to it any more.
+
+    Raises DamagedError if nobody can tell what came late to it.
+    """
+    place = found.place
+    if found.standing == "after":  # a client may trim only the new one
+        second_names.forget(place, os.fstat(pack.fd))
+    if found.match not in {"old", "other"}:  # else it is kept: no line goes to a file not of ours
+        _check_known(found)
+    try:
+        answer = in_use.lease_from_writers(pack, wait)
+    except InUseError as error:
+        return str(error)
+    if answer != "taken":
+        return _UNKNOWN
+    lease.release(pack.fd)
+    return None
+
+
+def _check_known(found: State) -> None:
+    """Raise DamagedError unless it is known what came late to the pack, and where that goes."""
+    name = printable(str(found.place.pack))
+    if not found.is_pack_known:
+        raise DamagedError(f"{name} is not the file that was replaced: look at it.")
+    if found.successor is not found.live:
+        return
+    # In doubt nobody knows what came late: the draft's name may have told it, and that went first.
+    if (found.residue.size or found.standing == "unknown") and found.problem is not None:
+        raise DamagedError(found.problem)
+    if found.live is None or found.is_gone:
+        raise DamagedError(
+            f"{printable(str(found.place.live))} is gone, and its latest content is only in "
+            f"{name}: put a copy of that in its place."
+        )
 
 
 def _check_restored(found: State) -> None:
@@ -92,16 +130,20 @@ def _is_held(found: State, wanted: Sequence[SealedSegment]) -> bool:
 def _close(found: State, begun: Intent, *, waits: bool) -> bool:
     """Remove what is not needed any more; tell whether nothing came to the pack meanwhile.
 
-    The pack goes, or `waits`. The record says so last; after a restoration, that the live file is
-    whole, and after a rotation, that it is not any more. Raises DamagedError if the pack was
-    edited, or the live file is not the new one any more: then the pack is kept.
+    The pack goes; or it `waits`, as it does with lines that the live file has yet to get. The
+    record says so last; after a restoration, that the live file is whole, and after a rotation,
+    that it is not any more. Raises DamagedError if the pack was edited, or the live file is not the
+    new one any more: then the pack is kept.
     """
     place, pack, edited = found.place, found.pack, ""
     if pack is not None:
         was = pack.identity()
         if found.match not in {"new", "kept"} or not _is_archived(found, begun, pack):
             edited = aside.said(aside.keep(place, place.pack), place.live)
-        elif was.size != pack.size() or (waits and not waiting.keep(found, was)):
+        elif waits or found.residue.size:
+            if not waiting.keep(found, was):
+                return False
+        elif was.size != pack.size():
             return False
     restored = found.record.restored
     partial = sorted(name for name in found.listing if name.endswith(names.PARTIAL))
@@ -121,118 +163,3 @@ def _is_archived(found: State, begun: Intent, pack: Source) -> bool:
     listed, moved = found.manifest, begun.moved(found.manifest)
     shift = 0 if listed is None else begun.swap.cut - listed.source_bytes
     return len(moved) == begun.count and continued.holds(pack, moved, shift)
-
-
-def _bring_over(place: Place, wait: float) -> str | None:
-    """See to what came late to the replaced file; return why it has to wait, None if it has not.
-
-    It is appended to the live file; or, if its client trimmed that, to what was kept of it, as if
-    it had come too late for the trim.
-    """
-    while True:
-        with state.opened(place) as found:
-            begun, pack = found.intent, found.pack
-            if pack is not None and found.standing == "after":  # a client may trim only the new one
-                second_names.forget(place, os.fstat(pack.fd))
-            if begun is None or pack is None:
-                return None
-            was = pack.identity()
-            waits = _waits(pack, wait)
-            if pack.identity() != was or not _is_as_it_was(found):
-                continue  # who was waited for has written what it had to
-            if found.match in {"old", "other"}:  # no line of ours goes to a file that is not ours
-                return waits
-            new = _checked(found)
-            data, batch = _next(found, begun, pack, new, is_whole=waits is not None)
-            if not data:
-                return waits
-        if batch is not None:
-            write_intent(place, replace(begun, swap=replace(begun.swap, batch=batch)))
-        fs.append(new.path, data)
-
-
-def _next(
-    found: State, begun: Intent, pack: Source, new: Source, *, is_whole: bool
-) -> tuple[bytes, Batch | None]:
-    """Return what is to be appended next, and what has to be noted before; nothing if all is over.
-
-    With `is_whole`, a line under way may still be gone on with. A row that is said again stands
-    behind the batch that is noted.
-    """
-    late, batch, is_live = found.residue, begun.swap.batch, new is found.live
-    if batch is not None and is_live:
-        again = said_again(batch, pack, begun.swap.cut, new)
-        if again:
-            return again, None
-    start, is_rest = late.start, False
-    if late.size:
-        start, is_rest = whole(pack, start, new, is_ours=batch is not None)
-    most = pack.line_start(late.end, start) if is_whole else late.end
-    if start >= most:
-        return b"", None
-    end = batch_end(pack, start, most)
-    data, size = pack.read_at(start, end - start), new.size()
-    torn = not is_rest and new.line_start(size) < size
-    if not is_live:  # only whole lines are put together
-        data = b"\n" * torn + data + b"\n" * (not data.endswith(b"\n"))
-    elif torn:
-        raise NotQuietError(_torn(new.path))
-    return data, Batch(Span(start, end), size)
-
-
-def _torn(path: Path) -> str:
-    name, quoted = printable(str(path)), printable(shlex.quote(str(path)), 4096)
-    return (
-        f"{name} ends with half a line, and late lines wait until that is complete. If no client "
-        f"runs the session: `echo >> {quoted}`, then try again."
-    )
-
-
-def _is_as_it_was(found: State) -> bool:
-    """Tell whether nothing came to the pack and the live file since they were opened."""
-    for source in (found.pack, found.live):
-        if source is not None and source.identity().size != source.size():
-            return False
-    try:
-        if found.live is not None:
-            found.live.check_unreplaced()
-    except InUseError:
-        return False
-    return True
-
-
-def _checked(found: State) -> Source:
-    """Return what late lines go to: the live file, or what was kept of it when it was trimmed.
-
-    Raises DamagedError if that or the pack is not there.
-    """
-    name = printable(str(found.place.pack))
-    if not found.is_pack_known:
-        raise DamagedError(f"{name} is not the file that was replaced: look at it.")
-    new = found.successor
-    if new is not None and new is not found.live:
-        return new
-    # In doubt nobody knows what came late: the draft's name may have told it, and that went first.
-    if (found.residue.size or found.standing == "unknown") and found.problem is not None:
-        raise DamagedError(found.problem)
-    if found.live is None or found.is_gone:
-        raise DamagedError(
-            f"{printable(str(found.place.live))} is gone, and its latest content is only in "
-            f"{name}: put a copy of that in its place."
-        )
-    return found.live
-
-
-def _waits(pack: Source, wait: float) -> str | None:
-    """Return why a replaced file waits, None if a lease proves that nobody can write to it.
-
-    Raises NotQuietError if somebody has it open for writing.
-    """
-    try:
-        answer = in_use.lease_from_writers(pack, wait)
-    except InUseError as error:
-        raise NotQuietError(str(error)) from None
-    if answer != "taken":
-        return _UNKNOWN
-    lease.release(pack.fd)
-    return None

@@ -11,6 +11,7 @@ says which bytes, and how long the live file was, before they are appended.
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -22,9 +23,9 @@ from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import clock, late_lines, place, record, state
-from sessrotate.archive.late_lines import batch_end, is_at, residue, said_again, whole
+from sessrotate.archive.late_lines import batch_end, is_at, of_waiting, said_again, whole
 from sessrotate.archive.place import Place
-from sessrotate.archive.record import NO_SWAP, Batch, Mark, Waiting
+from sessrotate.archive.record import Batch, Mark, Waiting
 from sessrotate.archive.state import State
 from sessrotate.errors import printable, storage
 from sessrotate.in_place.swap import change_record
@@ -81,13 +82,13 @@ def keep(found: State, was: FileIdentity) -> bool:
     """Have the pack wait, whole; tell whether that was done.
 
     `was` is what it was when it was opened. Not done if it has changed since then. What the live
-    file has yet to get of it, half a line, comes over like all that comes to it later.
+    file has yet to get of it comes over like all that comes to it later.
     """
     pack, live, begun = found.pack, found.live, found.intent
     if pack is None or live is None or begun is None:
         return False
-    known = found.residue.start if found.residue.size else pack.size()
-    known, _ = whole(pack, known, live, is_ours=begun.swap.batch is not None)
+    known, batch = found.residue.start if found.residue.size else pack.size(), begun.swap.batch
+    known, _ = whole(pack, known, live, is_ours=batch is not None)
     mark = Mark.of_pieces(pack.pieces(Span(0, known)))
     if pack.identity() != was or was.size != pack.size():
         return False
@@ -97,7 +98,8 @@ def keep(found: State, was: FileIdentity) -> bool:
     path = free_name(found.place)
     fs.create_folder(path.parent)
     # The record first: without it nothing would ever be done about the file.
-    _write(found.place, Waiting(int(path.name), mark, int(clock.stamp() * 1e9), was.modified_ns))
+    since = int(clock.stamp() * 1e9)
+    _write(found.place, Waiting(int(path.name), mark, since, was.modified_ns, batch))
     # By a rename: a crash must not leave it two names, one of which may be anybody's.
     fs.rename_files({found.place.pack: path})
     return True
@@ -128,7 +130,7 @@ def settle(place: Place) -> int:
             answer = lease.read(pack.fd)  # by now there may be leases, or the last writer is gone
             if answer == "taken":
                 lease.release(pack.fd)
-            told = _brought_over(place, each.path, each.told)
+            told = _brought_over(place, each.path, each.told, is_final=answer == "taken")
             here = pack.identity()
             if told is None or (here.size, here.modified_ns) != (told.mark.size, told.modified):
                 continue
@@ -142,7 +144,7 @@ def settle(place: Place) -> int:
 
 
 def problems(found: State) -> Iterator[tuple[Path, str]]:
-    """Yield the files that wait and are never removed, and what a person does about each.
+    """Yield the files that wait for a person, and what that person does about each.
 
     What such a file may have and the session lacks is the session's own problem.
     """
@@ -159,6 +161,18 @@ def problems(found: State) -> Iterator[tuple[Path, str]]:
         elif _is_edited(place, each):
             edited = f"A program edited {shown}, a live file that was replaced"
             yield each.path, f"{edited}: {then}."
+        elif _is_torn(found.live) and any(told == each.told for told, _ in found.written):
+            name, quoted = printable(str(place.live)), printable(shlex.quote(str(place.live)), 4096)
+            torn = (
+                f"{name} ends with half a line, and late lines in {shown} wait for the other half"
+            )
+            then = f"If no client runs the session: `echo >> {quoted}`, then `sessrotate run`"
+            yield each.path, f"{torn}. {then}."
+
+
+def _is_torn(live: Source | None) -> bool:
+    size = 0 if live is None else live.size()
+    return live is not None and size > 0 and live.read_at(size - 1, 1) != b"\n"
 
 
 def _is_edited(place: Place, each: Pack) -> bool:
@@ -172,8 +186,12 @@ def _opened(place: Place, path: Path) -> Source:
     return Source.inside(place.archive, f"{names.WAITING}/{path.name}")
 
 
-def _brought_over(place: Place, path: Path, told: Waiting) -> Waiting | None:
-    """Append what came to a file that waits; return what is told then, None if that has to wait."""
+def _brought_over(place: Place, path: Path, told: Waiting, *, is_final: bool) -> Waiting | None:
+    """Append what came to a file that waits; return what is told then, None if that has to wait.
+
+    Half a line waits for its other half, unless nobody can write that any more (`is_final`).
+    """
+    is_known = False
     while True:
         with state.opened(place) as found, _opened(place, path) as pack:
             here, live = pack.identity(), found.live
@@ -182,29 +200,28 @@ def _brought_over(place: Place, path: Path, told: Waiting) -> Waiting | None:
                 told.modified,
             ):
                 return told
-            if os.fstat(pack.fd).st_nlink != 1:
-                return None  # it may be any file that somebody gave this name
-            if live is None or found.is_gone or found.is_archived or found.intent is not None:
+            # What was trimmed may have them: it is put together first.
+            is_its_own = found.problem is None and not found.is_gone and not found.kept
+            if live is None or not is_its_own or found.is_archived or found.intent is not None:
                 return None
-            if not is_at(pack, 0, told.mark):
-                return None  # edited: what is in it belongs nowhere
+            # It may be any file that somebody gave this name, or an edited one.
+            is_known = is_known or (os.fstat(pack.fd).st_nlink == 1 and is_at(pack, 0, told.mark))
+            if not is_known:
+                return None
             pack.freeze()
-            start = told.mark.size
             if told.batch is not None and (again := said_again(told.batch, pack, 0, live)):
                 fs.append(place.live, again)
                 continue
-            if told.batch is not None:
-                swap = replace(NO_SWAP, batch=told.batch)
-                start = residue(swap, pack, live).start
-            size, reached = live.size(), start
-            start, is_rest = whole(pack, start, live, is_ours=told.batch is not None)
-            end = batch_end(pack, start, pack.line_start(pack.size(), start))
+            (late, is_rest), size = of_waiting(told, pack, live), live.size()
+            start = late.start
+            most = late.end if is_final else pack.line_start(late.end, start)
+            end = batch_end(pack, start, most)
             if end <= start:
-                mark = Mark.of_pieces(pack.pieces(Span(0, reached)))
+                mark = Mark.of_pieces(pack.pieces(Span(0, start)))
                 told = replace(told, mark=mark, modified=here.modified_ns, batch=None)
                 _write(place, told)
                 return told
-            if size and not is_rest and live.read_at(size - 1, 1) != b"\n":
+            if _is_torn(live) and not is_rest:
                 return None  # a client is writing a line just now
             data = pack.read_at(start, end - start)
             told = replace(told, batch=Batch(Span(start, end), size))

@@ -21,7 +21,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate.archive import state
-from sessrotate.archive.history import HistorySpan
 from sessrotate.archive.state import State
 from sessrotate.clients.protocol import Client
 from sessrotate.errors import DamagedError, InUseError, StorageError, printable
@@ -61,13 +60,6 @@ def interrupted(found: State) -> Iterator[Problem]:
         command = "rotate" if found.intent is None else found.intent.finished_by
         finishes = f"`sessrotate {command} {printable(found.place.session)}` finishes it."
         yield Problem("leftover", f"A run was interrupted: {finishes}")
-
-
-def late_bytes(found: State, span: Span) -> Iterator[bytes]:
-    """Yield what came late to the pack. Raises DamagedError if the pack is gone."""
-    if found.pack is None:
-        raise DamagedError(f"{printable(str(found.place.pack))} is gone.")
-    yield from found.pack.pieces(span)
 
 
 def with_late(last: OpenSegment, loose: Iterable[Loose]) -> OpenSegment:
@@ -249,30 +241,28 @@ def of_state(found: State) -> Holder:
     if found.problem is not None:
         problems = (Problem("live", found.problem),)
         return Holder(session, client, problems=problems, state=found)
-    history, segments = found.history(), None
+    sealed, loose, wrong = list[OpenSegment](), list[Loose](), list[Problem]()
     if found.listed is not None:
         segments = load.of_manifest(found.place.archive, found.listing, found.listed)
-    archive, lost = ((), {}) if segments is None else (segments.problems, unreadable(segments))
-    sealed, loose = list[OpenSegment](), list[Loose]()
-    for piece in history:
-        read = partial(_read, found, segments, piece)
-        if segments is None or piece.index is None:
-            loose.append(Loose(piece.span, read, found.live if piece.where == "live" else None))
-            continue
-        info = _info(segments, client, segments.parts[piece.index])
-        problem = lost.get(piece.index)
-        sealed.append(OpenSegment(info, read, problem, is_pruned=piece.where == "pruned"))
+        wrong += (each for each in segments.problems if each.kind != "cut")
+        lost = unreadable(segments)
+        for part in segments.parts:
+            info, problem = _info(segments, client, part), lost.get(part.index)
+            read = partial(_of_one_moment, found, partial(body, segments, part))
+            sealed.append(OpenSegment(info, read, problem, is_pruned=part.pruned is not None))
+    if found.live is not None:
+        read_live = partial(_of_one_moment, found, found.live.pieces)
+        loose.append(Loose(Span(found.prefix, found.live.size()), read_live, found.live))
+    loose += (Loose(span, source.pieces, None) for source, span in found.late)
+    loose = [each for each in loose if each.span.size]
     return Holder(
         session,
         client,
         tuple(sealed),
         tuple(loose),
-        problems=(
-            *interrupted(found),
-            *(each for each in archive if each.kind != "cut"),
-            *found.cuts,  # the state knows of more
-        ),
-        size=sum(piece.span.size for piece in history),
+        problems=(*interrupted(found), *wrong, *found.cuts),  # the state knows of more cuts
+        size=sum(each.info.bytes or 0 for each in sealed if not each.is_pruned)
+        + sum(each.span.size for each in loose),
         state=found,
     )
 
@@ -289,22 +279,12 @@ def _info(segments: SegmentSet, client: Client, part: SegmentFile) -> SegmentInf
     return SegmentInfo(part.index, part.size, opening, time, None, "sealed")
 
 
-def _read(
-    found: State, segments: SegmentSet | None, piece: HistorySpan, span: Span | None = None
+def _of_one_moment(
+    found: State, read: Callable[..., Iterable[bytes | memoryview]], *what: Span
 ) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of one piece of a session's history, or a span of the live file's.
-
-    Each piece is valid until the next is asked for. A segment is compared with its digest while it
-    passes. Raises DamagedError if the piece is gone or has changed, InUseError if another run moved
-    it meanwhile, StorageError if the system reports an error.
-    """
+    """Yield what is read of a session; raise InUseError if another run moved it meanwhile."""
     try:
-        if piece.where == "live" and found.live is not None:
-            yield from found.live.pieces(piece.span if span is None else span)
-        elif piece.where == "sealed" and segments is not None and piece.index is not None:
-            yield from body(segments, segments.parts[piece.index])
-        else:
-            yield from late_bytes(found, piece.span)
+        yield from read(*what)
     except DamagedError:
         if state.is_replaced(found):
             raise InUseError("The session was replaced while it was read; try again.") from None

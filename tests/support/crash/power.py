@@ -7,6 +7,7 @@ client wrote and did not sync there may be a beginning, or zeros, behind all tha
 from __future__ import annotations
 
 import os
+import re
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 NEXT: Final = row(903) + b"\n"
 """What a client writes after a power loss."""
+
+_TORN: Final = re.compile(rb"[^\n]*\0+")
 
 Coming = Literal["nothing", "unsynced", "synced"]
 """What comes late to the replaced file: nothing, or lines that their client syncs or does not."""
@@ -61,6 +64,8 @@ class Demand:
         if not found.startswith(self.history):
             return False
         rest = found[len(self.history) :]
+        if has_zeros and self.late == "synced":  # a line that zeros tore stands behind them, whole
+            return LATE in {rest.replace(b"\0", b""), _TORN.sub(b"", rest)}
         if has_zeros and self.late != "nothing":
             rest = rest.replace(b"\0", b"")
         if self.late == "synced":

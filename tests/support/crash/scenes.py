@@ -313,18 +313,22 @@ class WaitingScene:
 
 @contextlib.contextmanager
 def quiet(*, is_day_over: bool) -> Iterator[None]:
-    """Have no leases in the block, and the quiet day over or not.
-
-    Times are left out, as in an image. But notes have them, so they are always the same.
-    """
-    identity = Source.identity
-    with pytest.MonkeyPatch.context() as patch:
+    """Have no leases in the block, and the quiet day over or not; one time, too."""
+    with one_time() as patch:
         lack(patch, "leases")
         patch.setattr(lease, "SETTLE", 0)
         patch.setattr(waiting, "is_over", lambda *_, **__: is_day_over)
+        yield
+
+
+@contextlib.contextmanager
+def one_time() -> Iterator[pytest.MonkeyPatch]:
+    """Have it always be the same time in the block: images leave times out, but notes have them."""
+    identity = Source.identity
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clock, "stamp", lambda _now=1.0: 1.0)
         patch.setattr(Source, "identity", lambda self: replace(identity(self), modified_ns=1))
-        yield
+        yield patch
 
 
 def _kept(found: Session) -> None:
