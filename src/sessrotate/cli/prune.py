@@ -121,12 +121,11 @@ def command(
             return
     now = time.time()
     due_after = _grace(grace) if empty_trash else None
-    found: list[Outcome] = []
-    planned = None
+    planned = PrunePlan(policy, now, (), ())  # of nothing, where only the trash is emptied
     if not policy.is_empty or not empty_trash:
         with streams.progress("Verifying", 0, quiet=quiet) as progress:
             planned = prune.prepare(wanted, policy, now, progress)
-        found += planned.failures
+    found = [*planned.failures]
     dues: list[Due] = []
     copied = cache(restored.copied)
 
@@ -139,23 +138,21 @@ def command(
 
     found += each(wanted if empty_trash else (), look)
     going = _going(planned, dues if empty_trash else None, due_after)
-    by_age = bool((due_after and going.is_due) or (max_age is not None and going.trashed))
+    by_age = bool((due_after and going.is_due) or (max_age is not None and planned.bytes_trashed))
     found += _check_clock(now, by_age=by_age, dry_run=dry_run)
     if not as_json:
-        places = (each.where for each in planned.holdings) if planned is not None else ()
-        seen = archives.seen(places)
+        seen = archives.seen(each.where for each in planned.holdings)
         streams.write_lines(render_prune.plan(going, seen, is_verbose=is_verbose))
     for sentence in render_prune.strangers(dues):
         streams.message(sentence)
     disk = trash.measured(wanted) if going.is_due else 0
-    if planned is not None and dry_run:
+    if dry_run:
         found += [each for each in planned.expected() if each.error is not None]
 
     def do() -> Shown:
         name = "prune --all" if every else "prune"
         kept = journal.begin(name, is_kept=every or len(wanted) > 1)
-        doing = prune.execute(planned, wait) if planned is not None else ()
-        pruned = [*kept.noting("prune", doing)]
+        pruned = [*kept.noting("prune", prune.execute(planned, wait))]
         emptied = [*kept.noting("trash", each(wanted if empty_trash else (), empty))]
         freed = disk - trash.measured(wanted) if going.is_due else 0
         shown = render_prune.shown(going, (sum(each.freed for each in pruned), freed))
@@ -189,12 +186,12 @@ def _grace(given: float | None) -> float:
     return grace
 
 
-def _going(planned: PrunePlan | None, dues: list[Due] | None, grace: float | None) -> Going:
+def _going(planned: PrunePlan, dues: list[Due] | None, grace: float | None) -> Going:
     """Return what is about to happen; `dues` is None if the trash stays."""
     if dues is None:
         return Going(planned)
     disk, is_due = sum(due.disk for due in dues), any(due.is_any for due in dues)
-    if grace == 0 and planned is not None:  # in the trash by then
+    if grace == 0:  # in the trash by then
         disk, is_due = disk + planned.disk_trashed, is_due or planned.count > 0
     return Going(planned, disk, is_due)
 

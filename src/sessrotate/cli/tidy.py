@@ -14,7 +14,6 @@ from sessrotate.archive.place import Place
 from sessrotate.cli import archives, driver
 from sessrotate.cli.options import Config, DryRun, Json, ManySessions, Quiet, Yes, sized
 from sessrotate.in_place import gain
-from sessrotate.in_place.outcome import Outcome, Result
 from sessrotate.job import run
 from sessrotate.job.config import file as config_file
 from sessrotate.job.config.file import Settings
@@ -59,14 +58,15 @@ def command(
     shown = driver.progress(quiet=quiet)
     before = _measured()
     plan = run.plan(settings, time.time(), shown, scope)
-    planned = Tidied(plan, before, before, _free(before), need, is_named=named is not None)
-    if dry_run or not (yes and planned.changes):  # or nobody sees it
+    about = sum(stage.gained for stage in plan.stages)
+    planned = Tidied(plan, before, about, _free(before), need, is_named=named is not None)
+    if dry_run or not (yes and plan.changing):  # or nobody sees it
         planned = _with_the_rest(planned, plan)
 
     def do() -> Shown:
         done = _with_those_in_use(_done(settings, scope, plan, quiet=quiet), plan)
-        free = planned.free
-        tidied = Tidied(done, before, _measured(), free, need, _free(before), planned.is_named)
+        gained = sum(before.values()) - sum(_measured().values())
+        tidied = replace(planned, report=done, gained=gained, free_after=_free(before))
         return render_tidy.shown(_with_the_rest(tidied, plan), Seen(now=time.time()))
 
     largest = () if as_json else planned.giving[: render_tidy.MOST]
@@ -86,51 +86,43 @@ def _done(settings: Settings, scope: Scope, planned: Report, *, quiet: bool) -> 
 
     What would fail is tried, too: the others may make room for it, and the log has it then.
     """
-    chosen = {
-        outcome.where
-        for stage in planned.stages
-        for outcome in stage.outcomes
-        if outcome.where is not None and outcome.result in {"planned", "failed"}
-    }
-    moved = _planned(planned, "rotate") | _planned(planned, "archive")
-    pruned = _planned(planned, "prune")
+    moved, pruned = _planned(planned, "rotate", "archive"), _planned(planned, "prune")
     # Of what goes to an archive or to the trash only now, nobody saw that it would be deleted.
     shown = {
-        "compress": _planned(planned, "compress", "failed"),
+        "compress": _planned(planned, "compress", or_failed=True),
         "prune": pruned - moved,
         "trash": _planned(planned, "trash") - pruned,
     }
-    scope = replace(scope, only=frozenset(chosen), shown=shown)
+    scope = replace(scope, only=_planned(planned, or_failed=True), shown=shown)
     return run.execute(settings, time.time(), driver.progress(quiet=quiet), scope, command="tidy")
 
 
-def _planned(report: Report, step: str, *others: Result) -> frozenset[Place]:
-    """Return the sessions for which a plan has something to do in a step, or these `others`."""
-    found = (each for stage in report.stages if stage.step.name == step for each in stage.outcomes)
-    return frozenset(
-        each.where for each in found if each.where and each.result in {"planned", *others}
-    )
+def _planned(report: Report, *steps: str, or_failed: bool = False) -> frozenset[Place]:
+    """Return the sessions for which a plan has something to do in these steps; none means in any.
+
+    With `or_failed`, also those for which a step would fail.
+    """
+    results = {"planned", "failed"} if or_failed else {"planned"}
+    found = (each for step, each in report.outcomes if not steps or step in steps)
+    return frozenset(each.where for each in found if each.where and each.result in results)
 
 
 def _with_those_in_use(done: Report, planned: Report) -> Report:
     """Return what was done, and with it the sessions that the plan had found in use."""
     stages = [
         replace(
-            stage, outcomes=(*stage.outcomes, *(each for each in was.outcomes if _is_used(each)))
+            stage,
+            outcomes=(*stage.outcomes, *(each for each in was.outcomes if each.result == "in use")),
         )
         for stage, was in zip(done.stages, planned.stages, strict=True)
     ]
     return replace(done, stages=tuple(stages), hidden=planned.hidden)
 
 
-def _is_used(outcome: Outcome) -> bool:
-    return outcome.result == "in use"
-
-
 def _with_the_rest(tidied: Tidied, planned: Report) -> Tidied:
     """Return the same with what all clients' sessions take, and what else would free some."""
     clients = tuple(on_disk.of_clients(place.archives()))
-    outcomes = [each for stage in planned.stages for each in stage.outcomes]
+    outcomes = (each for _, each in planned.outcomes)
     steps = next_steps.after(outcomes, clients, time.time(), {*restored.marked()})
     return replace(tidied, clients=clients, steps=steps)
 

@@ -82,9 +82,29 @@ class Report(Struct, frozen=True):
     hidden: dict[str, str] = field(default_factory=dict)
 
     @property
+    def outcomes(self) -> list[tuple[str, Outcome]]:
+        """What became of each session, each with the name of the step that it was in."""
+        return [(stage.step.name, each) for stage in self.stages for each in stage.outcomes]
+
+    def count(self, *results: Result) -> int:
+        """Return how many outcomes have one of these results, in all steps."""
+        return sum(stage.count(*results) for stage in self.stages)
+
+    @property
+    def changing(self) -> frozenset[str]:
+        """The names of the steps that changed a session, or would."""
+        return frozenset(each.step.name for each in self.stages if each.count("planned", "done"))
+
+    @property
+    def passed_over(self) -> list[Outcome]:
+        """Those of sessions that stay as they are for a reason of their own."""
+        found = (each for _, each in self.outcomes if each.result == "nothing to do")
+        return [each for each in found if each.detail and not each.usual]
+
+    @property
     def code(self) -> int:
         """The exit code of the worst failure; 1 if all that failed is to look everywhere."""
-        found = (each for stage in self.stages for each in stage.outcomes)
+        found = (each for _, each in self.outcomes)
         return outcome.exit_code(found, in_use_counts=False) or int(bool(self.hidden))
 
 
@@ -116,14 +136,8 @@ def plan(
         known=known,
     )
     unkept = journal.begin("run", is_kept=False)
-    return Report(
-        dry_run=True,
-        stages=tuple(_retried([*_stages(job, unkept)], job, unkept)),
-        planned=job.planned,
-        doubt=job.doubt,
-        saving=_saving(settings),
-        hidden=_hidden(scope),
-    )
+    stages = _retried([*_stages(job, unkept)], job, unkept)
+    return replace(_report(job, stages), saving=_saving(settings))
 
 
 def execute(
@@ -153,13 +167,7 @@ def execute(
             if not isinstance(ending, Exception):
                 _log(now, time.monotonic() - begun, INTERRUPTED, stages)
             raise
-        report = Report(
-            dry_run=False,
-            stages=tuple(stages),
-            planned=job.planned,
-            doubt=doubt,
-            hidden=_hidden(scope),
-        )
+        report = _report(job, stages)
         unlogged = _log(now, time.monotonic() - begun, report.code, stages) or kept.failure
     return replace(report, unlogged=unlogged)
 
@@ -171,8 +179,9 @@ def _saving(settings: Settings) -> str:
     return clients.in_place().cleanup.in_force().saving(margin, older_than=age)
 
 
-def _hidden(scope: Scope) -> dict[str, str]:
-    return find.hidden() if scope.only is None else {}  # or somebody knows which sessions they are
+def _report(job: Job, stages: list[Stage]) -> Report:
+    hidden = find.hidden() if job.scope.only is None else {}  # or somebody knows which they are
+    return Report(job.dry_run, tuple(stages), job.planned, job.doubt, hidden=hidden)
 
 
 def _alone() -> AbstractContextManager[None]:

@@ -79,7 +79,6 @@ def shown(
     *,
     dry_run: bool,
     in_use_counts: bool = True,
-    warnings: Sequence[str | SessrotateError | None] = (),
 ) -> Shown:
     """Return what a command shows of these outcomes: a table, and the sum.
 
@@ -92,8 +91,7 @@ def shown(
         as_json(kind, found, dry_run=dry_run),
         any(entry.result == "planned" or entry.freed > 0 for entry in found),
         total,
-        warnings,
-        exit_code(found, in_use_counts=in_use_counts),
+        code=exit_code(found, in_use_counts=in_use_counts),
     )
 
 

@@ -33,25 +33,20 @@ _EACH: Final = ("session", "#", "size", "last record", "", "why")
 
 
 class Going(Struct, frozen=True):
-    """What is about to happen: the plan, if there is a policy, and what the trash will free.
+    """What is about to happen: the plan, of nothing without a policy, and what the trash will free.
 
     `due` is in bytes of the disk, and `is_due` whether the trash has anything that goes for good;
     None if the trash stays.
     """
 
-    planned: PrunePlan | None
+    planned: PrunePlan
     due: int = 0
     is_due: bool | None = None
 
     @property
-    def trashed(self) -> int:
-        """How long the files are that move to the trash, in bytes."""
-        return 0 if self.planned is None else self.planned.bytes_trashed
-
-    @property
     def is_anything(self) -> bool:
         """Whether anything is removed or freed at all."""
-        return bool(self.is_due or (self.planned is not None and self.planned.count))
+        return bool(self.is_due or self.planned.count)
 
 
 def plan(going: Going, seen: Seen, *, is_verbose: bool = False) -> Iterator[str]:
@@ -60,7 +55,7 @@ def plan(going: Going, seen: Seen, *, is_verbose: bool = False) -> Iterator[str]
     The table has a row for each session; with `is_verbose`, for each segment.
     """
     planned = going.planned
-    if planned is not None:
+    if not planned.policy.is_empty:
         yield from _segments(planned.decisions) if is_verbose else _sessions(planned, seen)
         yield policy.in_words(planned.policy)
         if not planned.count:
@@ -120,7 +115,7 @@ def _day(time: float | None) -> str:
 def intent(going: Going, verb: str) -> str:
     """Return the sentence about what is about to happen; `verb` is Will or Would."""
     planned, parts = going.planned, []
-    if planned is not None and planned.count:
+    if planned.count:
         many = f"{count(planned.count, 'segment')} of {len(planned.decisions):,}"
         parts.append(f"move {many} ({size(planned.bytes_trashed)}) to the trash")
     if going.is_due:
@@ -142,7 +137,7 @@ def shown(going: Going, done: tuple[int, int] | None = None, *, dry_run: bool = 
 
     That is how long the files are that moved, and what the disk gained, in bytes.
     """
-    trashed, freed = done or (going.trashed, going.due)
+    trashed, freed = done or (going.planned.bytes_trashed, going.due)
     said = intent(going, "Would" if dry_run else "Will") if done is None else _done(trashed, freed)
     document = as_json(going, trashed, freed, dry_run=done is None)
     return Shown(
@@ -167,10 +162,10 @@ def _done(trashed: int, freed: int) -> str:
 
 def as_json(going: Going, trashed: int, freed: int, *, dry_run: bool) -> Iterator[str]:
     """Yield the same for programs."""
-    planned = going.planned
+    rules = going.planned.policy
     document = {
-        "segments": [] if planned is None else decisions(planned),
-        "policy": None if planned is None else policy.in_words(planned.policy),
+        "segments": decisions(going.planned),
+        "policy": None if rules.is_empty else policy.in_words(rules),
         "bytes_trashed": trashed,
         "bytes_freed": freed,
         "dry_run": dry_run,

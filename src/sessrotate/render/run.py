@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.errors import SessrotateError, printable
-from sessrotate.in_place.outcome import Outcome, Result
+from sessrotate.in_place.outcome import Result
 from sessrotate.job.config.keys import KEYS, literal, written
 from sessrotate.render import common
 from sessrotate.render import prune as render_prune
@@ -35,15 +35,14 @@ def plan(report: Report, loaded: Loaded, seen: Seen) -> Iterator[str]:
     """Yield what a run would do to each session, the plan of the pruning, and the sum."""
     rows = [
         (
-            stage.step.name,
+            step,
             printable(each.session, 40),
             size(each.freed),
             printable(
                 each.text if each.result == "nothing to do" else each.detail or each.result, 1000
             ),
         )
-        for stage in report.stages
-        for each in stage.outcomes
+        for step, each in report.outcomes
     ]
     yield _source(loaded)
     yield from common.plain_table(_ITEMS, rows, left={*_ITEMS} - {"size"})
@@ -52,8 +51,7 @@ def plan(report: Report, loaded: Loaded, seen: Seen) -> Iterator[str]:
     if off := [stage.step.name for stage in report.stages if not stage.is_on]:
         yield f"Not configured: {', '.join(off)}."
     # Whoever looks for a session that was put away should not be surprised.
-    away = any(stage.step.name == "archive" and stage.count("planned") for stage in report.stages)
-    if report.saving or away:
+    if report.saving or "archive" in report.changing:
         yield report.saving or common.PUT_AWAY
     yield summary(report)
 
@@ -67,23 +65,12 @@ def summary(report: Report) -> str:
         if report.planned is not None:
             text += " (not counting segments it would archive first and could then prune)"
     unusual: tuple[Result, ...] = ("in use", "failed")
-    rest = [
-        f"{number:,} {became}"
-        for became in unusual
-        if (number := sum(stage.count(became) for stage in report.stages))
-    ]
-    if many := len(kept(report)):
+    rest = [f"{many:,} {became}" for became in unusual if (many := report.count(became))]
+    if many := len(report.passed_over):
         why = "" if report.dry_run else " (`sessrotate run --dry-run` says why)"
         rest.append(f"{many:,} left {'as it is' if many == 1 else 'as they are'}{why}")
     line = "; ".join(filter(None, (text or "nothing to do", ", ".join(rest))))
     return f"{line[0].upper()}{line[1:]}."
-
-
-def kept(report: Report) -> list[Outcome]:
-    """Return the outcomes of sessions that stay as they are for a reason of their own."""
-    outcomes = [each for stage in report.stages for each in stage.outcomes]
-    left = [each for each in outcomes if each.result == "nothing to do" and each.detail]
-    return [each for each in left if not each.usual]
 
 
 def _part(stage: Stage, *, dry_run: bool) -> str:
@@ -104,16 +91,12 @@ def failures(report: Report) -> list[str | SessrotateError | None]:
     """
     doubt = [f"Nothing was pruned or freed by its age. {report.doubt}"] if report.doubt else []
     hidden = [common.unread(*each) for each in report.hidden.items()]
-    return (
-        [*hidden, *doubt]
-        + [
-            f"{stage.step.name} {printable(each.session)}: {each.error}".replace(" :", ":")
-            for stage in report.stages
-            for each in stage.outcomes
-            if each.error is not None
-        ]
-        + [report.unlogged]
-    )
+    failed = [
+        f"{step} {printable(each.session)}: {each.error}".replace(" :", ":")
+        for step, each in report.outcomes
+        if each.error is not None
+    ]
+    return [*hidden, *doubt, *failed, report.unlogged]
 
 
 def as_json(report: Report, loaded: Loaded) -> Iterator[str]:

@@ -13,14 +13,15 @@ from msgspec import Struct
 
 from sessrotate.errors import InUseError, printable
 from sessrotate.in_place.outcome import Outcome
+from sessrotate.job.run_log import CAN_BE_UNDONE
 from sessrotate.render import common
 from sessrotate.render import outcomes as shown_outcomes
 from sessrotate.render.common import count, size
 from sessrotate.render.outcomes import CHANGED, Seen, Shown
-from sessrotate.render.run import failures, kept
+from sessrotate.render.run import failures
 
 if TYPE_CHECKING:
-    from sessrotate.job.run import Report, Stage
+    from sessrotate.job.run import Report
     from sessrotate.reports.next_steps import NextStep
     from sessrotate.reports.on_disk import OnDisk
 
@@ -46,32 +47,27 @@ _MEANS: Final = {
 }
 """What each step does, in the words of somebody who needs space."""
 
-_UNDONE: Final = frozenset({"rotate", "archive", "compress", "prune"})
-"""Steps that `restore --last-run` takes back."""
-
-COMPRESSED: Final = (
-    "Codex lists, reads and resumes a compressed session as before. A resume makes it plain again, "
-    "and needs room for that. Other programs that look for *.jsonl no longer see it."
-)
-"""What a plan says that compresses sessions of Codex."""
-
-_FOR_GOOD: Final = frozenset({"trash"})
-"""Steps that nothing brings back."""
+_NOTES: Final = {
+    "archive": common.PUT_AWAY,
+    "compress": "Codex lists, reads and resumes a compressed session as before. A resume makes it "
+    "plain again, and needs room for that. Other programs that look for *.jsonl no longer see it.",
+}
+"""What a plan says besides of a step."""
 
 
 class Tidied(Struct, frozen=True):
     """A plan, or what was done, and the disk around it, in bytes.
 
-    `before` and `after` are what sessions and archives take, by those of the clients whose sessions
-    are made smaller; `free` and `free_after` is what
-    the disk has left, None if nobody knows. `need` is what somebody asked for; `is_named` says that
-    the sessions were. `clients` are what each client's sessions take now,
-    and `steps` say what else would free some.
+    `before` is what sessions and archives took, by those of the clients whose sessions are made
+    smaller, and `gained` how much the disk has more since, in a plan about how much it will have;
+    `free` and `free_after` is what the disk has left, None if nobody knows. `need` is what somebody
+    asked for; `is_named` says that the sessions were. `clients` are what each client's sessions
+    take now, and `steps` say what else would free some.
     """
 
     report: Report
     before: Mapping[str, int]
-    after: Mapping[str, int]
+    gained: int
     free: int | None
     need: int | None
     free_after: int | None = None
@@ -85,34 +81,16 @@ class Tidied(Struct, frozen=True):
         return [each for each in self.clients if each.client not in self.before and each.bytes]
 
     @property
-    def outcomes(self) -> list[tuple[Stage, Outcome]]:
-        """What became of each session, with the step that it was in."""
-        return [(stage, each) for stage in self.report.stages for each in stage.outcomes]
-
-    @property
-    def changes(self) -> list[tuple[Stage, Outcome]]:
-        """Those that were, or are to be, changed."""
-        return [(stage, each) for stage, each in self.outcomes if each.result in CHANGED]
-
-    @property
     def giving(self) -> list[Outcome]:
-        """Those that give the disk something, the most first."""
-        found = (each for _, each in self.changes if each.gained > 0)
+        """The sessions that give the disk something, the most first."""
+        found = (each for _, each in self.report.outcomes if each.gained > 0)
         return sorted(found, key=lambda each: -each.gained)
 
     @property
     def code(self) -> int:
         """The exit code: a session that somebody named, and that is in use, was not tidied."""
-        is_used = any(each.result == "in use" for _, each in self.outcomes)
-        used = InUseError.exit_code if is_used and self.is_named else 0
-        return self.report.code or used
-
-    @property
-    def gained(self) -> int:
-        """How many bytes the disk has more; in a plan, about how many it will have."""
-        if self.report.dry_run:
-            return sum(each.gained for _, each in self.changes)
-        return sum(self.before.values()) - sum(self.after.values())
+        used = self.is_named and self.report.count("in use")
+        return self.report.code or (InUseError.exit_code if used else 0)
 
 
 def shown(tidied: Tidied, seen: Seen) -> Shown:
@@ -120,7 +98,7 @@ def shown(tidied: Tidied, seen: Seen) -> Shown:
     return Shown(
         plan(tidied, seen) if tidied.report.dry_run else done(tidied),
         as_json(tidied),
-        bool(tidied.changes),
+        bool(tidied.report.changing),
         _frees(tidied),
         failures(tidied.report),
         tidied.code,
@@ -133,56 +111,48 @@ def _frees(tidied: Tidied) -> str:
 
 def plan(tidied: Tidied, seen: Seen) -> Iterator[str]:
     """Yield what would be done: what, how much the disk gains, what stays, how to undo it."""
-    if not tidied.changes:
-        if any(each.result == "failed" for _, each in tidied.outcomes):
+    report, steps = tidied.report, tidied.report.changing
+    if not steps:
+        if report.count("failed"):
             yield f"Nothing can be tidied now: {_used(tidied)}."
-        elif kept(tidied.report) or any(each.result == "in use" for _, each in tidied.outcomes):
+        elif report.passed_over or report.count("in use"):
             yield f"Nothing to tidy now: {_used(tidied)}."
         else:
-            used = _used(tidied)
-            yield f"Nothing to tidy: {used}, and no rotation would be worth it."
+            yield f"Nothing to tidy: {_used(tidied)}, and no rotation would be worth it."
         yield from _left(tidied)
         yield from common.further(tidied.steps)
         return
     yield _frees(tidied)
     yield _now(tidied)
     yield ""
-    for stage in tidied.report.stages:
-        if many := stage.count("planned", "done"):
-            gain = sum(each.gained for each in stage.outcomes if each.result in CHANGED)
-            yield (
-                f"  {stage.step.name:<9} {count(many, 'session'):>14}  "
-                f"{'about ' + size(gain) if gain > 0 else '':>17}  {_MEANS[stage.step.name]}"
-            )
+    for stage in report.stages:
+        if many := stage.count("planned"):
+            name, about = stage.step.name, f"about {size(stage.gained)}" if stage.gained > 0 else ""
+            yield f"  {name:<9} {count(many, 'session'):>14}  {about:>17}  {_MEANS[name]}"
     yield ""
     yield from _largest(tidied, seen)
-    steps = {stage.step.name for stage, _ in tidied.changes}
-    if "archive" in steps:
-        yield common.PUT_AWAY
-    if "compress" in steps:
-        yield COMPRESSED
-        yield from {each.detail: None for stage, each in tidied.changes if _is_doubted(stage, each)}
-    is_for_good = bool(steps & _FOR_GOOD)
-    what = "Nothing else is lost" if is_for_good else "Nothing is lost"
+    yield from (note for step, note in _NOTES.items() if step in steps)
+    yield from dict.fromkeys(
+        each.detail
+        for step, each in report.outcomes
+        if step == "compress" and each.result == "planned" and each.detail
+    )
+    what, rest = "Nothing is lost", "all of it"
+    if "trash" in steps:
+        what, rest = "Nothing else is lost", "the rest"
     yield f"{what}: each session resumes as before, and its history can be read and searched."
-    if steps & _UNDONE:
-        rest = "the rest" if is_for_good else "all of it"
+    if steps & CAN_BE_UNDONE:
         yield f"Undo: `sessrotate restore SESSION`, or `sessrotate restore --last-run` for {rest}."
     yield from _short(tidied)
     yield from _left(tidied)
-
-
-def _is_doubted(stage: Stage, each: Outcome) -> bool:
-    return stage.step.name == "compress" and bool(each.detail)
 
 
 def done(tidied: Tidied) -> Iterator[str]:
     """Yield what was done."""
     gained = tidied.gained
     freed = f"Freed {size(gained)} of the disk" if gained >= 0 else f"It takes {size(-gained)} more"
-    others = sum(each.bytes for each in tidied.others)
-    before, after = (size(sum(each.values()) + others) for each in (tidied.before, tidied.after))
-    yield f"{freed}: sessions and archives took {before}, now {after}."
+    before = sum(tidied.before.values()) + sum(each.bytes for each in tidied.others)
+    yield f"{freed}: sessions and archives took {size(before)}, now {size(before - gained)}."
     if tidied.free is not None and tidied.free_after is not None:
         yield f"Free space: {size(tidied.free)} before, {size(tidied.free_after)} now."
     parts = [
@@ -192,19 +162,14 @@ def done(tidied: Tidied) -> Iterator[str]:
     ]
     if parts:
         text = ", ".join(parts)
-        is_undone = tidied.report.unlogged is None and any(
-            stage.step.name in _UNDONE and stage.count("done") for stage in tidied.report.stages
-        )
-        but = ", except for what was recovered" if _recovers(tidied) else ""
+        steps = tidied.report.changing
+        is_undone = tidied.report.unlogged is None and steps & CAN_BE_UNDONE
+        but = ", except for what was recovered" if "recover" in steps else ""
         undo = f" `sessrotate restore --last-run` undoes that{but}." if is_undone else ""
         yield f"{text[0].upper()}{text[1:]}.{undo}"
     yield from _short(tidied)
     yield from _left(tidied)
     yield from common.further(tidied.steps)
-
-
-def _recovers(tidied: Tidied) -> bool:
-    return any(stage.step.name == "recover" for stage, _ in tidied.changes)
 
 
 def _used(tidied: Tidied) -> str:
@@ -244,7 +209,7 @@ def _short(tidied: Tidied) -> Iterator[str]:
 
 def _left(tidied: Tidied) -> Iterator[str]:
     """Yield what was passed over."""
-    used = [stage.step.name for stage, each in tidied.outcomes if each.result == "in use"]
+    used = [step for step, each in tidied.report.outcomes if each.result == "in use"]
     if used:
         verb, them = ("is", "it") if len(used) == 1 else ("are", "them")
         live = (
@@ -255,19 +220,13 @@ def _left(tidied: Tidied) -> Iterator[str]:
             f"{live if {*used} != {'compress'} else ''}"
         )
 
-    left = kept(tidied.report)
+    left = tidied.report.passed_over
     for each in left[:_KEPT]:
-        yield _stays(each)
+        of = f"{printable(each.session)} is left as it is. " if each.where else ""  # or a client's
+        yield f"{of}{each.detail}"
     if len(left) > _KEPT:
         more = count(len(left) - _KEPT, "more session")
         yield f"… and {more}: `sessrotate rotate --all --dry-run` names them."
-
-
-def _stays(each: Outcome) -> str:
-    """Say why a session stays as it is, or those of a client do."""
-    return (
-        f"{printable(each.session)} is left as it is. {each.detail}" if each.where else each.detail
-    )
 
 
 def as_json(tidied: Tidied) -> Iterator[str]:
@@ -278,15 +237,15 @@ def as_json(tidied: Tidied) -> Iterator[str]:
         "sessions": [
             {
                 "session": each.session,
-                "client": "codex" if stage.step.name == "compress" else "claude",
-                "action": stage.step.name,
+                "client": "codex" if step == "compress" else "claude",
+                "action": step,
                 "result": each.result,
                 "moved_bytes": each.freed if each.result in CHANGED else 0,
                 "disk_bytes_before": each.disk,
                 "disk_bytes_after": each.disk - each.gained,
                 "refused": None if each.error is None else str(each.error),
             }
-            for stage, each in tidied.outcomes
+            for step, each in tidied.report.outcomes
         ],
         "disk_bytes_before": (taken := sum(tidied.before.values())),
         "disk_bytes_after": taken - tidied.gained,
