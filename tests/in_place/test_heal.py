@@ -397,7 +397,8 @@ def test_what_an_old_client_goes_back_to_in_a_large_session_is_refused(
     home.append(REWOUND)
     refused(home, "clients from 2.1.80 on have lost that branch")
     (said,) = findings("rewound")
-    assert "have lost that branch. `sessrotate restore" in said.detail
+    assert "have lost that branch. Wait for the session's next compaction" in said.detail
+    assert f"`sessrotate restore {ID}` gives the whole file" in said.detail
 
 
 # ── what clients would not load of the whole ─────────────────────────────────────────────────

@@ -16,7 +16,7 @@ from sessrotate.errors import NotASessionError
 from sessrotate.fs import files
 from sessrotate.in_place import operations
 from support import command_line, homes, oracle
-from support.command_line import boundary, row, write
+from support.command_line import ID, boundary, called, row, write
 from support.homes import Home, refused, snapshot
 
 if TYPE_CHECKING:
@@ -292,22 +292,32 @@ def test_an_ancestor_in_a_damaged_compressed_segment_is_refused(home: Home) -> N
     file = home.segment(1)
     file.write_bytes(file.read_bytes()[:-3])
     home.append(b"".join(REWOUND[1:]))
-    refused(home, "may be in segment 1", "try again after it")
+    refused(home, "may be in segment 1", "Put it back from a backup")
 
 
 def test_an_ancestor_in_a_segment_that_is_not_there_is_refused(home: Home) -> None:
     home.live.write_bytes(b"".join(b"".join(part) for part in ANCESTORS) + REWOUND[0])
     home.rotate()
-    home.segment(1).rename(home.config.parent / "away")
+    away = home.segment(1).rename(home.config.parent / "away")
     home.append(b"".join(REWOUND[1:]))
-    refused(home, "may be in segment 1", "try again after it")
+    refused(home, "may be in segment 1", "Put it back from a backup")
+    away.rename(home.segment(1))
+    assert home.rotate().plan.refusals == ()
+
+
+def test_what_the_clean_up_would_spare_no_more_is_refused_and_can_be_put_away(home: Home) -> None:
+    begun = row(0, pad="x" * 60_000).replace(b"{", b'{"entrypoint":"claude-desktop",', 1)
+    home.live.write_bytes(begun + DATA)
+    refused(home, "spares this session", "`archive` puts the whole session away")
+    assert called("archive", ID).code == 0
+    assert home.stitched() == begun + DATA
 
 
 def test_an_archived_boundary_that_is_written_again_as_the_last_one_is_refused(home: Home) -> None:
     home.live.write_bytes(b"".join(b"".join(part) for part in ANCESTORS) + REWOUND[0])
     home.rotate()
     home.append(boundary(7) + row(8, parentUuid=of(7)) + boundary(3) + row(9, parentUuid=of(3)))
-    refused(home, "copy of an earlier one", "try again after it")
+    refused(home, "copy of an earlier one. Wait for the session's next compaction")
     home.append(boundary(10) + row(11, parentUuid=of(10)))
     assert home.rotate().plan.refusals == ()
 

@@ -169,12 +169,17 @@ class Carried(Struct, frozen=True):
     segment: int | None = None
 
 
+NEXT_COMPACTION: Final = "Wait for the session's next compaction: it usually resolves this."
+"""What helps where a session is refused for what its client wrote at or since the last one."""
+
+
 class LivePlan(Struct, frozen=True):
     """The live tail of a session: everything from `cut` on, and what goes before it.
 
-    With `refusals` it must not be carried out: a resume might not be the same. `hidden` is the
-    number of the sealed segment that may have a row which is needed, and cannot be looked into.
-    `misleads` is whether the first prompt does not stay, since clients would go on from it.
+    With `refusals` it must not be carried out: a resume might not be the same. Each says why, then
+    what helps, which is not always to wait. `hidden` is the number of the sealed segment that may
+    have a row which is needed, and cannot be looked into. `misleads` is whether the first prompt
+    does not stay, since clients would go on from it.
     """
 
     cut: int

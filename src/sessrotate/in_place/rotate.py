@@ -19,7 +19,7 @@ from sessrotate.archive import restored
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import HEAD, Intent, Mark, Swap
 from sessrotate.archive.state import State
-from sessrotate.clients.in_place import Archived, Carried, LivePlan
+from sessrotate.clients.in_place import NEXT_COMPACTION, Archived, Carried, LivePlan
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.in_place import sealed_copies, swap
 from sessrotate.in_place.obstacles import obstacles, strangers
@@ -101,7 +101,6 @@ def carried_lines(
 
 BUFFER: Final = 256 * 1024
 
-_LATER: Final = "This usually resolves itself at the next compaction: try again after it."
 _WAITS: Final = "Its archive has a replaced file that still waits for a day: try again after that."
 _TOO_MANY: Final = (
     "The archive has more segments than a manifest can list: `restore` makes it one again."
@@ -240,8 +239,7 @@ def prepare(
                 lacks, live_plan = live_plan.hidden, None
     if live_plan is not None:
         refusals += obstacles(found.place, source, int(found.pack is not None))
-        reasons = *live_plan.refusals, *_copied(archived, segments)
-        refusals += [f"{reason} {_LATER}" for reason in reasons]
+        refusals += [*live_plan.refusals, *_copied(archived, segments)]
         taken = restored.taken_over(found, segments[:-1], proves=proves)
         is_left = not taken and restored.is_left(found)
         problem = problem or (None if is_left else strangers(found, segments[len(taken) : -1]))
@@ -276,7 +274,7 @@ def _copied(archived: tuple[SealedSegment, ...], segments: tuple[Segment, ...]) 
     parts = [*(entry.segment for entry in archived), *segments]
     *earlier, last = (part.boundary and part.boundary.uuid for part in parts)
     if last is not None and last in earlier and last != earlier[-1]:  # the newest is as good
-        yield "The last compaction in the file is a copy of an earlier one."
+        yield f"The last compaction in the file is a copy of an earlier one. {NEXT_COMPACTION}"
 
 
 def _source(found: State) -> Source:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import pytest
 
@@ -14,6 +14,9 @@ from sessrotate.system.source import Source
 from support import oracle
 
 Row = dict[str, Any]
+
+NEXT_COMPACTION: Final = "Wait for the session's next compaction: it usually resolves this."
+NEXT_ROWS: Final = "Wait for the session's next rows: they usually resolve this."
 
 
 def message(uuid: str, parent: str | None = None, **fields: Any) -> Row:
@@ -131,11 +134,15 @@ def test_a_row_on_both_sides_of_the_cut_is_refused_where_its_place_counts(tmp_pa
     assert plan(tmp_path, *rows, compaction(), *again)[0].refusals == ()
     # Behind one that preserved rows, clients drop the copy, as it stood there before.
     made, _ = plan(tmp_path, *rows, listed("b"), *again)
-    assert made.refusals == ("1 rows stand both before and after the last compaction.",)
+    assert made.refusals == (
+        f"1 rows stand both before and after the last compaction. {NEXT_COMPACTION}",
+    )
     # So they do where an older compaction did.
     first = {**listed("x"), "uuid": "first"}
     made, _ = plan(tmp_path, message("x"), first, *rows, compaction(), *again)
-    assert made.refusals == ("1 rows stand both before and after the last compaction.",)
+    assert made.refusals == (
+        f"1 rows stand both before and after the last compaction. {NEXT_COMPACTION}",
+    )
     # But nobody continues this one.
     made, _ = plan(tmp_path, *rows, listed("b"), message("a"), message("c", "boundary"))
     assert made.refusals == ()
@@ -328,11 +335,11 @@ def test_old_clients_go_on_from_the_newest_row_wherever_it_stands(tmp_path: Path
 
 def test_a_compaction_without_its_summary_is_no_place_to_cut(tmp_path: Path) -> None:
     made, _ = plan(tmp_path, message("a"), compaction(), {"type": "last-prompt"})
-    assert made.refusals == ("The last compaction has no summary.",)
+    assert made.refusals == (f"The last compaction has no summary. {NEXT_ROWS}",)
     # Of one that lists what it preserved, clients load that, whatever follows.
     assert plan(tmp_path, message("a"), listed("a"))[0].refusals == ()
     made, _ = plan(tmp_path, message("a"), listed("a", "nowhere"))
-    assert made.refusals == ("The last compaction has no summary.",)
+    assert made.refusals == (f"The last compaction has no summary. {NEXT_ROWS}",)
 
 
 def test_a_copy_at_the_end_is_no_harm_where_a_pointer_says_what_to_go_on_from(
@@ -343,14 +350,18 @@ def test_a_copy_at_the_end_is_no_harm_where_a_pointer_says_what_to_go_on_from(
     assert plan(tmp_path, *rows, pointer, message("a"))[0].refusals == ()
     # What goes on behind it makes it void.
     made, _ = plan(tmp_path, *rows, pointer, message("d", "c"), message("a"))
-    assert made.refusals == ("1 rows stand both before and after the last compaction.",)
+    assert made.refusals == (
+        f"1 rows stand both before and after the last compaction. {NEXT_COMPACTION}",
+    )
 
 
 def test_a_copy_of_a_part_of_an_answer_that_stays_is_refused(tmp_path: Path) -> None:
     before = [said("a", "x", "one"), said("b", "a", "one"), listed("b")]
     behind = message("c", "boundary")
     made, _ = plan(tmp_path, *before, said("a", "x", "one"), behind)
-    assert made.refusals == ("1 rows stand both before and after the last compaction.",)
+    assert made.refusals == (
+        f"1 rows stand both before and after the last compaction. {NEXT_COMPACTION}",
+    )
     before[0] = said("a", "x", "other")
     assert plan(tmp_path, *before, said("a", "x", "other"), behind)[0].refusals == ()
 
@@ -409,7 +420,8 @@ def plan_beside(tmp_path: Path, value: bytes) -> LivePlan:
 
 def test_a_record_of_a_compaction_that_is_too_deep_for_a_parser_is_refused(tmp_path: Path) -> None:
     made = plan_beside(tmp_path, b"[" * 100_000 + b"]" * 100_000)
-    assert (made.carried, made.refusals) == ((), ("The last compaction's record cannot be read.",))
+    refusal = f"The last compaction's record cannot be read. {NEXT_COMPACTION}"
+    assert (made.carried, made.refusals) == ((), (refusal,))
 
 
 @pytest.mark.parametrize("value", [b"1" * 5000, b"1e999", rb'"\ud800"', b'"\xff"'])
@@ -446,7 +458,51 @@ def test_a_compaction_record_that_is_not_complete_is_refused(tmp_path: Path) -> 
     data = written(path, [message("a"), compaction()])[:-1]
     path.write_bytes(data)
     made = planned(path, oracle.boundaries(data), len(data))
-    assert made.refusals == ("The last line is not complete.",)
+    assert made.refusals == (f"The last line is not complete. {NEXT_ROWS}",)
+    # Behind a line break, which a client that is resumed may write first, it is one again.
+    data += b"\n" + json.dumps(message("b", "boundary")).encode() + b"\n"
+    path.write_bytes(data)
+    assert planned(path, oracle.boundaries(data), len(data)).refusals == ()
+
+
+LATER: Final = "2026-01-02T00:00:00.000Z"
+OLD: Final = {**compaction(), "version": "2.0.28"}
+BEGAN: Final = first(entrypoint="claude-desktop")
+GONE_ON: Final = message("e", "d", timestamp=LATER)
+COMPACTED: Final = [{**compaction(), "uuid": "new", "version": "2.1.330"}, message("e", "new")]
+
+REFUSED: Final[list[tuple[str, int | None, list[Row]]]] = [
+    ("nowhere in the file", None, [compaction(), message("d", "nowhere")]),
+    ("both before and after", None, [message("b"), listed("b"), first(), message("d", "a")]),
+    ("have lost that branch", 100, [message("b"), OLD, message("d", "b", timestamp=LATER)]),
+    ("from before a plain one", 100, [OLD, message("b"), listed("a", "b"), message("d")]),
+    ("may continue the first", 100, [compaction(), message("d", "a", timestamp=LATER)]),
+    ("too long", None, [compaction(note="x" * 300_000), message("d", "boundary")]),
+    ("no summary", None, [compaction(), {"type": "last-prompt"}]),
+    (
+        "from a row from",
+        None,
+        [compaction(), message("d"), {"type": "last-prompt", "leafUuid": "a"}],
+    ),
+    ("is newer than all rows", None, [OLD, message("d", "boundary", timestamp="2025")]),
+    ("would not load all", 500, [compaction(), message("d", "boundary")]),
+]
+"""What a refusal says, bytes that a small file has, and the rows behind the first prompt."""
+
+
+@pytest.mark.parametrize(("words", "small", "rows"), REFUSED, ids=[words for words, *_ in REFUSED])
+def test_what_a_refusal_says_to_wait_for_is_what_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, small: int | None, rows: list[Row]
+) -> None:
+    if small is not None:
+        monkeypatch.setattr(loading, "SMALL_FILE", small)
+    began = json.dumps(BEGAN, separators=(",", ":")).encode()
+    (refusal,) = plan(tmp_path, began, *rows)[0].refusals
+    assert words in refusal
+    is_for_rows = refusal.endswith((NEXT_ROWS, "2.1.112 or later."))
+    assert is_for_rows or refusal.endswith(NEXT_COMPACTION)
+    assert (plan(tmp_path, began, *rows, GONE_ON)[0].refusals == ()) is is_for_rows
+    assert plan(tmp_path, began, *rows, *COMPACTED)[0].refusals == ()
 
 
 def test_of_metadata_the_last_of_each_key_is_carried(tmp_path: Path) -> None:

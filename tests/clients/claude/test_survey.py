@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import example, given
@@ -28,6 +28,9 @@ from support import oracle
 from support.examples import examples
 from support.limits import MIB, MOST_MIB, weighed
 from support.tiers import in_gate
+
+NEXT_COMPACTION: Final = "Wait for the session's next compaction: it usually resolves this."
+NEXT_ROWS: Final = "Wait for the session's next rows: they usually resolve this."
 
 FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "claude").glob("*/projects/**/*.jsonl"))
 
@@ -516,7 +519,7 @@ class SlowPlan:
         """Yield why the plan must not be carried out."""
         is_cut_short = not any(is_spoken(row, "user", "assistant") for row in self.behind)
         if is_cut_short and self.loaded != "preserved":
-            yield "The last compaction has no summary."
+            yield f"The last compaction has no summary. {NEXT_ROWS}"
         copies = self.copies()
         crossing = self.outside([row for row in self.behind if text(row, "uuid") not in copies])
         before_it = [row for _, _, row in self.history if (row or {}).get("type") in TRANSCRIPT]
@@ -527,28 +530,37 @@ class SlowPlan:
         if self.is_old and (is_lost or self.unread):
             yield (
                 "A row after the last compaction continues one from before it, and clients from "
-                "2.1.80 on have lost that branch."
+                f"2.1.80 on have lost that branch. {NEXT_COMPACTION}"
             )
         before = self.newest(row for _, _, row in self.history)
         is_loaded = self.is_old or self.loaded == "everything"
         if self.is_by_time and is_loaded and self.newest(self.behind) < before:
-            yield "A row from before the last compaction is newer than all rows after it."
+            yield (
+                "A row from before the last compaction is newer than all rows after it. Wait for "
+                "newer rows, or for a compaction by Claude Code 2.1.112 or later."
+            )
         rows = [row for _, _, row in self.history if (row or {}).get("type") in TRANSCRIPT]
         is_named = self.checkpoint is not None and self.checkpoint in {
             text(row, "uuid") for row in rows
         }
         if self.loaded == "everything" and is_named:
-            yield "A resume goes on from a row from before the last compaction."
+            yield f"A resume goes on from a row from before the last compaction. {NEXT_ROWS}"
         orphans = self.parents - self.found.keys()
         is_whole = self.chain <= self.found.keys() | self.tail | orphans
         is_asked = self.loaded == "everything" or (self.loaded == "preserved" and self.is_large)
         if is_asked and not (is_whole and self.is_near(orphans, before)):
-            yield "A row after the last compaction continues one that is nowhere in the file."
+            yield (
+                "A row after the last compaction continues one that is nowhere in the file. "
+                f"{NEXT_COMPACTION}"
+            )
         unlisted = copies - self.preserved
         is_by_place = self.loaded == "preserved" or (self.loaded == "nothing" and self.said_before)
         is_apart = self.is_apart(unlisted) and not crossing - self.found.keys()
         if unlisted and is_by_place and not is_apart:
-            yield f"{len(unlisted)} rows stand both before and after the last compaction."
+            yield (
+                f"{len(unlisted)} rows stand both before and after the last compaction. "
+                f"{NEXT_COMPACTION}"
+            )
         yield from self.notices()
 
     def misleads(self) -> bool:
@@ -574,11 +586,14 @@ class SlowPlan:
             ends = {*self.listed, *self.walk}
             starts = [self.history[self.found[uuid][0]][0] for uuid in ends & self.found.keys()]
             if not all(map(self.is_read, starts)):
-                yield "The last compaction preserved a row from before a plain one."
+                yield (
+                    "The last compaction preserved a row from before a plain one. "
+                    f"{NEXT_COMPACTION}"
+                )
         carried = sum(len(line) + 1 for _, line, _ in self.carried())
         size = carried + 1024 + len(self.data) - self.cut
         if self.loaded == "everything" and not self.is_large and size > loading.SMALL_FILE:
-            yield "With the carried lines, clients would not load all of the file."
+            yield f"With the carried lines, clients would not load all of the file. {NEXT_ROWS}"
 
     def is_near(self, orphans: set[str], newest_before: str) -> bool:
         before = seconds(newest_before)
@@ -741,7 +756,7 @@ def check_plan(path: Path, data: bytes, cut: int) -> None:
         starts = [start for start in oracle.boundaries(data) if start < cut]
         made = carried_lines.plan(source, [*starts, cut], len(data))
     if b"\n" not in data[cut:]:
-        assert made == LivePlan(cut, (), ("The last line is not complete.",))
+        assert made == LivePlan(cut, (), (f"The last line is not complete. {NEXT_ROWS}",))
         return
     slow = SlowPlan(data, cut)
     expected, refusals = list(slow.carried()), list(slow.refusals())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from sessrotate.clients.in_place import NOTHING, Archived, Carried, LivePlan
+from sessrotate.clients.in_place import NEXT_COMPACTION, NOTHING, Archived, Carried, LivePlan
 from sessrotate.model import Scan, Span
 from sessrotate.system.source import Source
 from support.made_up.client import row_of
@@ -44,7 +44,7 @@ def plan(
                 found.setdefault(number, Carried(span, "named by the compaction", index))
     progress(end)
     lacks = wanted - found.keys()
-    refusals = (f"Row {min(lacks)} is nowhere.",) if lacks else ()
+    refusals = (f"Row {min(lacks)} is nowhere. {NEXT_COMPACTION}",) if lacks else ()
     carried = tuple(found[number] for number in sorted(found))
     return LivePlan(cut, carried, refusals, hidden if lacks else None)
 

@@ -18,7 +18,7 @@ from sessrotate.clients.claude.row_classes import FILE_HISTORY, Needed
 from sessrotate.clients.claude.rows import Link, has_result, turn_of
 from sessrotate.clients.claude.survey import Survey
 from sessrotate.clients.claude.tail import PER_NAME, answer_of, name
-from sessrotate.clients.in_place import Carried
+from sessrotate.clients.in_place import NEXT_COMPACTION, Carried
 from sessrotate.model import Span
 from sessrotate.parsing.lines import WINDOW
 from sessrotate.parsing.records import LONGEST
@@ -40,7 +40,7 @@ HISTORY_OF_KEPT: Final = "file history of a message that stays"
 
 
 class NoPlanError(Exception):
-    """Why there can be no plan at all; never leaves the planner."""
+    """Why there can be no plan at all, and what helps; never leaves the planner."""
 
 
 class Room:
@@ -53,7 +53,9 @@ class Room:
         """Take so many bytes; raise NoPlanError when there are no more."""
         self.left -= size
         if self.left < 0:
-            raise NoPlanError("A resume needs more of the session than can be kept in memory.")
+            raise NoPlanError(
+                "A resume needs more of the session than can be kept in memory. " + NEXT_COMPACTION
+            )
 
 
 class Search:

@@ -40,7 +40,13 @@ from sessrotate.clients.claude.row_classes import (
 from sessrotate.clients.claude.rows import Compaction, Link, Name, compaction_of, seconds
 from sessrotate.clients.claude.survey import Survey
 from sessrotate.clients.claude.tail import Tail
-from sessrotate.clients.in_place import NOTHING, Archived, Carried, LivePlan
+from sessrotate.clients.in_place import (
+    NEXT_COMPACTION,
+    NOTHING,
+    Archived,
+    Carried,
+    LivePlan,
+)
 from sessrotate.model import Span
 from sessrotate.parsing import json_line, lines
 
@@ -140,6 +146,9 @@ def _reason(row: Link | None, kept: set[str]) -> str | None:
 _HEADER: Final = 1024
 """Bytes that a live file's header has at most, about."""
 
+_NEXT_ROWS: Final = "Wait for the session's next rows: they usually resolve this."
+"""What helps where a session is refused for how it ends at this moment."""
+
 
 def plan(
     source: Source,
@@ -190,7 +199,7 @@ class Planner:
         self._judged: Final = min(max(judged, self._cut), end)
         self._room: Final = Room()
         if source.line_end(self._cut, end) >= end:
-            raise NoPlanError("The last line is not complete.")
+            raise NoPlanError(f"The last line is not complete. {_NEXT_ROWS}")
         # A torn line further on stays what it was: the last one, and the client's to judge.
         self._compaction: Final = self._read(self._cut)
         self._says: Final = loading.says(self._compaction)
@@ -220,11 +229,15 @@ class Planner:
         refusals = [*self.refusals(loaded, search, before), *self._notices(loaded, search)]
         if misleads and first:
             refusals.append(
-                "A row after the last compaction may continue the first row, which stays."
+                "A row after the last compaction may continue the first row, which stays. "
+                + NEXT_COMPACTION
             )
         size = _HEADER + sum(entry.span.size + 1 for entry in lines) + self._end - self._cut
         if loaded == "everything" and self._size <= loading.SMALL_FILE < size:
-            refusals.append("With the carried lines, clients would not load all of the file.")
+            # The whole file reaches that size too, with hardly more than a header's length.
+            refusals.append(
+                f"With the carried lines, clients would not load all of the file. {_NEXT_ROWS}"
+            )
         goes = misleads and not first
         return LivePlan(self._cut, lines, tuple(refusals), search.hidden, misleads=goes)
 
@@ -235,10 +248,12 @@ class Planner:
     def _read(self, start: int) -> Compaction:
         size = self._source.line_end(start, self._end) - start
         if not json_line.is_small(size):
-            raise NoPlanError("The last compaction's record is too long to read.")
+            raise NoPlanError(
+                f"The last compaction's record is too long to read. {NEXT_COMPACTION}"
+            )
         compaction = compaction_of(self._source.read_at(start, size))
         if compaction is None:
-            raise NoPlanError("The last compaction's record cannot be read.")
+            raise NoPlanError(f"The last compaction's record cannot be read. {NEXT_COMPACTION}")
         return compaction
 
     @cached_property
@@ -328,16 +343,17 @@ class Planner:
         return orphans - tail.read(self._survey, since, self._room.take).parents
 
     def refusals(self, loaded: Loaded, search: Search, before: Before) -> Iterator[str]:
-        """Yield why a resume might not be the same."""
+        """Yield why a resume might not be the same, each with what helps."""
         behind, copies = self._tail, before.copies - search.needed.listed
         if not behind.is_spoken and loaded != "preserved":
             # Its client ended in between. What newer ones send then begins before such a
             # compaction, and if nothing there is loaded, with the first prompt, which stays.
-            yield "The last compaction has no summary."
+            yield f"The last compaction has no summary. {_NEXT_ROWS}"
         if search.hidden is not None:
             yield (
                 f"A row that a resume needs may be in segment {search.hidden}, which is missing or "
-                "cannot be read."
+                "cannot be read. Put it back from a backup, or wait for the session's next "
+                "compaction."
             )
         crossing = behind.parents
         if before.copies:
@@ -348,7 +364,7 @@ class Planner:
         if self._is_old and (is_lost or (loaded == "preserved" and self._unread(search))):
             yield (
                 "A row after the last compaction continues one from before it, and clients from "
-                "2.1.80 on have lost that branch."
+                f"2.1.80 on have lost that branch. {NEXT_COMPACTION}"
             )
         is_by_time = loading.goes_by_time(self._compaction.version)
         if (
@@ -356,21 +372,30 @@ class Planner:
             and (self._is_old or loaded == "everything")
             and behind.newest < before.newest
         ):
-            yield "A row from before the last compaction is newer than all rows after it."
+            yield (
+                "A row from before the last compaction is newer than all rows after it. Wait for "
+                "newer rows, or for a compaction by Claude Code 2.1.112 or later."
+            )
         if loaded == "everything" and before.is_named:
-            yield "A resume goes on from a row from before the last compaction."
+            yield f"A resume goes on from a row from before the last compaction. {_NEXT_ROWS}"
         orphans = behind.parents - search.found.keys()
         is_large = loaded == "preserved" and self._size > loading.SMALL_FILE
         if (loaded == "everything" or is_large) and not (
             search.needed.chained <= search.found.keys() | behind.uuids | orphans
             and tail.is_near(self._survey, self._behind, orphans, seconds(before.newest))
         ):
-            yield "A row after the last compaction continues one that is nowhere in the file."
+            yield (
+                "A row after the last compaction continues one that is nowhere in the file. "
+                + NEXT_COMPACTION
+            )
         if copies and self._are_told_by_place(loaded):
             listed, carried = search.needed.listed, search.answers
             is_apart = tail.is_told_apart(self._survey, self._behind, copies, listed, carried)
             if not is_apart or crossing - search.found.keys():
-                yield f"{len(copies):,} rows stand both before and after the last compaction."
+                yield (
+                    f"{len(copies):,} rows stand both before and after the last compaction. "
+                    + NEXT_COMPACTION
+                )
 
     def _misleads(self, loaded: Loaded, search: Search, before: Before, began: Opening) -> bool:
         """Tell whether clients would go on from a session's first row, and not in the whole file.
@@ -396,7 +421,10 @@ class Planner:
             wanted = search.needed.required | search.needed.walked.keys()
             found = [search.found[uuid] for uuid in wanted if uuid in search.found]
             if not all(map(self._is_read, found)):
-                yield "The last compaction preserved a row from before a plain one."
+                yield (
+                    "The last compaction preserved a row from before a plain one. "
+                    + NEXT_COMPACTION
+                )
 
     def _says_again(self, search: Search) -> bool:
         """Tell whether a compaction goes along that says what it preserved.

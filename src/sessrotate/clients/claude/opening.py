@@ -74,7 +74,8 @@ def opening(source: Source, before: int) -> Opening | None:
         if chosen is None:
             raise NoPlanError(
                 "Claude Code spares this session when it cleans up, because of its first rows, and "
-                "would not if they were archived."
+                "would not if they were archived. `archive` puts the whole session away "
+                "instead."
             )
     if chosen is None:
         return None
