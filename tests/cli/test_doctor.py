@@ -178,6 +178,74 @@ def test_the_history_of_a_session_that_was_renamed_is_never_to_be_removed(home: 
     assert not any("remove this folder" in detail for detail in told.values())
 
 
+def copied(home: Home, *projects: str) -> list[Path]:
+    """Copy the project's folder, as `cp -r` does; return the copies of the live file."""
+    folders = [shutil.copytree(home.live.parent, home.live.parent.with_name(to)) for to in projects]
+    return [folder / home.live.name for folder in folders]
+
+
+def found(kind: str) -> str:
+    """Return what doctor says, which has to be one finding of that kind."""
+    (finding,) = called("doctor", "--json").document()["findings"]
+    assert (finding["kind"], finding["session"]) == (kind, ID)
+    detail: str = finding["detail"]
+    return detail
+
+
+def test_a_copied_project_is_named_once_beside_the_archives_own(home: Home) -> None:
+    (copy,) = copied(home, "-copy")
+    assert f"{copy} has the id of {home.live}" in found("copy")
+    shutil.rmtree(copy.parent)
+    assert called("doctor").code == 0
+
+
+@pytest.mark.parametrize("many", [2, 3])
+def test_copies_of_which_none_is_the_sessions_own_are_named_together(home: Home, many: int) -> None:
+    *others, mine = copied(home, *(f"-copy{number}" for number in range(many)))
+    shutil.rmtree(home.live.parent)
+    detail = found("copy")
+    assert all(str(path) in detail for path in (*others, mine, home.archive))
+    for path in others:
+        path.unlink()
+    assert called("doctor").code == 0  # what it says is true
+    assert called("restore", ID).code == 0
+    assert mine.read_bytes() == DATA
+
+
+def test_copies_beside_a_lost_manifest_are_all_that_is_wrong(home: Home) -> None:
+    (copy,) = copied(home, "-copy")
+    (home.archive / "manifest.json").unlink()
+    detail = found("copy")
+    assert str(copy) in detail
+    assert str(home.live) in detail
+    shutil.rmtree(copy.parent)
+    assert "the next run rebuilds it" in found("interrupted")
+    assert called("rotate", ID).code == 0
+    assert called("stitch", ID).out.encode() == DATA
+
+
+def test_a_segment_that_is_missing_is_named_beside_the_copies(home: Home) -> None:
+    copied(home, "-copy", "-second")
+    shutil.rmtree(home.live.parent)
+    home.segment(0).unlink()
+    kinds = [each["kind"] for each in called("doctor", "--json").document()["findings"]]
+    assert kinds == ["damaged", "copy"]
+
+
+def test_an_archive_that_is_gone_is_named_once_with_every_live_tail_of_it(home: Home) -> None:
+    (copy,) = copied(home, "-copy")
+    whole = home.live.parent.with_name("-whole")
+    whole.mkdir()
+    (whole / home.live.name).write_bytes(DATA)  # has its id, and lacks nothing
+    away = home.archive.rename(home.config.parent / "away")
+    detail = found("damaged")
+    assert str(copy) in detail
+    assert str(home.live) in detail
+    assert str(whole) not in detail
+    away.rename(home.archive)
+    assert str(copy) in {each["path"] for each in called("doctor", "--json").document()["findings"]}
+
+
 def test_what_is_left_of_a_session_that_cannot_be_whole_is_exported(home: Home) -> None:
     assert called("prune", "--keep-last", "1", "--yes", ID).code == 0
     assert called("prune", "--empty-trash", "--grace", "0", "--yes", ID).code == 0

@@ -71,8 +71,6 @@ SAYS: Final = {
     # Of an archive whose session is in place: the first of these.
     "interrupted: operation": "{why} To do that now: `sessrotate {command} {session}`. If that "
     "fails: `sessrotate aside {session}`.",
-    "doubled: live files": "{live} is gone, and its archive belongs to {others}: move all but the "
-    "one that you use out of the folder of projects.",
     "renamed": "{live} is gone, and {renamed} goes on from its archive: give it that name back. "
     "This folder holds its history: keep it.",
     "orphan: freed": "{live} is gone, and a part of its archive was freed for good, so no client "

@@ -183,9 +183,12 @@ def _in_place(found: State, say: Say) -> Iterator[Finding]:
             command = "rotate" if found.intent is None else found.intent.finished_by
             yield say("interrupted: operation", why=todo, command=command)
         return
-    if found.is_gone and found.is_rotated and found.problem is None:
+    # By several files, as one alone would be its own: `_live_files` names them, and what only
+    # follows from there being no owner needs no other remedy.
+    is_claimed = found.is_gone and any(place.live_files(found.place.session))
+    if found.is_gone and found.is_rotated and found.problem is None and not is_claimed:
         yield _gone(found, say)
-    elif found.problem is not None:
+    elif found.problem is not None and not is_claimed:
         yield say("damaged: archive", why=found.problem)
     elif lost := _lost(found):
         yield say("damaged: segments", lost=units.some(lost))
@@ -196,8 +199,6 @@ def _in_place(found: State, say: Say) -> Iterator[Finding]:
 def _gone(found: State, say: Say) -> Finding:
     """Return what to say of a session whose live file is gone: whether it lives, its files say."""
     archive = found.place.archive
-    if others := [printable(str(each.live)) for each in place.live_files(found.place.session)]:
-        return say("doubled: live files", others=" or ".join(others))  # one would be its own
     for path in clients.in_place().files.sessions():
         copied = owner.of_copy(path)
         if copied is not None and copied.archive == archive:
@@ -290,14 +291,17 @@ def _edited(where: Place) -> Iterator[Finding]:
 def _live_files(archives: Sequence[Place], sound: set[Path]) -> Iterator[Finding]:
     """Yield what is wrong with live files, but those that were found `sound` with their archives.
 
-    Where the folder of all archives is gone, there is the same to do for all of its sessions.
+    What is so of several files of a session, and names them, comes once. Where the folder of all
+    archives is gone, there is the same to do for all of its sessions.
     """
     places = Places(archives)
-    found: list[Finding] = []
+    once: dict[tuple[str, str], Finding] = {}
     for path in clients.in_place().files.sessions():
         where = places.of(path)
         if where is None or where.live not in sound:
-            found += _live_file(path, places)
+            for each in _live_file(path, places):
+                once.setdefault((each.session, each.detail), each)
+    found = [*once.values()]
     lost = {each.session: printable(each.session) for each in found if each.kind == "damaged"}
     folder = place.root() / place.ARCHIVES
     if len(lost) > 1 and not is_folder(folder):
@@ -335,11 +339,15 @@ def _trimmed(path: Path, where: Place) -> Iterator[Finding]:
 
 
 def _problem(lost: Place) -> str:
+    """Say what a live tail lacks, the same for each copy of it in another project."""
+    tails = [each for each in place.live_files(lost.session) if owner.without_archive(each.live)]
+    first, *others = tails or [lost]
     try:
-        with state.opened(lost) as found:
-            return str(found.problem)
+        with state.opened(first) as found:
+            why = str(found.problem)
     except SessrotateError as error:
-        return str(error)
+        why = str(error)
+    return " ".join([why, *(f"{printable(str(each.live))} is another copy." for each in others)])
 
 
 def _strange(path: Path) -> Finding | None:
