@@ -93,7 +93,7 @@ def _of_agents(session: str, paths: list[Path]) -> Path:
     named = "\n".join(f"  {printable(str(path))}" for path in paths[:_LISTED])
     more = f"\n  and {len(paths) - _LISTED} more" if len(paths) > _LISTED else ""
     raise WrongUsageError(
-        f"Only the transcripts of agents of {printable(session)} are there. Give the path of one:\n"
+        f"There are only transcripts of agents of {printable(session)}. Give the path of one:\n"
         f"{named}{more}"
     )
 

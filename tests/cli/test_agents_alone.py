@@ -115,7 +115,7 @@ def test_a_session_that_was_never_written_is_listed_found_and_named(home: Home) 
     assert ended.err.count("agent-a") == 3
     named = called("doctor")
     assert named.code == 1
-    assert "agent-a2.jsonl and 2 more: this is what agents of" in named.out + named.err
+    assert "agent-a2.jsonl and 2 more: agents of" in named.out + named.err
     assert called("report", "--all").code == 0
     assert called("tidy", "-n").code == 0
 

@@ -174,7 +174,7 @@ def test_the_history_of_a_session_that_was_renamed_is_never_to_be_removed(home: 
     home.live.rename(home.live.with_name("0ther000-0000-4000-a000-000000000009.jsonl"))
     findings = called("doctor", "--json").document()["findings"]
     told = {finding["kind"]: finding["detail"] for finding in findings}
-    assert "keep it" in told["renamed"]
+    assert "Keep this folder" in told["renamed"]
     assert not any("remove this folder" in detail for detail in told.values())
 
 

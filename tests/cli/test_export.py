@@ -99,7 +99,7 @@ def test_of_sessions_that_are_named_together_each_record_is_written_once(
         assert piped("export", "--format", form, home.live, clone, "-o", folder).code == 0
         first, second = (data.decode() for _, data in sorted(contents(folder).items()))
         assert ("row 1 …" in first, "row 1 …" in second) == (True, False)
-        assert f"Left out is what it has in common with {ID}." in second
+        assert f"Records that are also in {ID} are left out." in second
         assert "row 90 …" in second
 
 

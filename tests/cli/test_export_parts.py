@@ -54,13 +54,13 @@ def test_the_same_turns_come_in_every_format(
     text = exported("--format", "markdown", "--turns", wanted)
     numbers = list(range(first, last + 1))
     assert [int(number) for number in re.findall(r"(?m)^## (\d+)\. ", text)] == numbers
-    assert "This is a part of it: turn" in text
+    assert "This is a part of the session: turn" in text
     out = tmp_path / "part.html"
     assert called("export", "--format", "html", "--turns", wanted, ID, "-o", out).code == 0
     page = parsed(out.read_bytes())
     shown = [each for each in page.all("article") if "row " in each.text]
     assert len(shown) == len(numbers)
-    assert "This is a part of it: turn" in page.all("main")[0].text
+    assert "This is a part of the session: turn" in page.all("main")[0].text
     # In the sidebar are the segments that it has something of.
     assert sidebar(page) == {
         f"#{each.attributes['id']}" for each in page.all("h2") if each.attributes
@@ -85,7 +85,7 @@ def test_a_part_begins_at_a_place_and_its_turns_are_counted_from_there() -> None
     two = exported("--at", f"1:{offset}", "--turns", "1:2")
     assert two.encode() == from_there[: prompts[2]]
     text = exported("--at", f"1:{offset}", "--format", "markdown")
-    assert "This is a part of it: from 1:" in text
+    assert "This is a part of the session: from 1:" in text
     assert "## 1. " in text
 
 

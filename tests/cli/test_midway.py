@@ -95,7 +95,7 @@ def test_bringing_a_session_back_is_finished_and_called_what_it_is(
 ) -> None:
     half(home, "unarchiving")
     said = called("doctor").out
-    assert "Bringing it back was interrupted: `sessrotate restore" in said
+    assert "Bringing the session back was interrupted: `sessrotate restore" in said
     assert "rchiving was" not in said
     told = called("restore", "-n", ID).out
     assert f"Would put {ID} back: {size(len(DATA) + len(BESIDE))} in" in told
@@ -157,7 +157,7 @@ def test_what_was_restored_since_the_last_run_is_named_without_a_command_that_do
     assert called("restore", ID, LARGE, "--yes").code == 0
     again = called("restore", "--last-run", "--yes").out
     assert "restored since: left alone\n" in again
-    assert "by its name" not in again
+    assert "restores it" not in again
 
 
 # ── nothing to do, and why ───────────────────────────────────────────────────────────────────
@@ -173,7 +173,7 @@ def test_that_nothing_is_tidied_has_the_reason_that_there_is(home: Home) -> None
     assert called("restore", ID).code == 0
     ended = called("tidy", "-n")
     assert "Nothing to tidy now" in ended.out
-    assert "You restored it" in ended.out
+    assert "You restored this session" in ended.out
     assert "worth it" not in ended.out
 
 

@@ -314,7 +314,7 @@ def test_what_was_changed_since_is_left_alone_and_named(
     before = snapshot(home.config / "projects" / homes.PROJECT)
     ended = called(*UNDO)
     assert ended.code == 0
-    by_name = "" if changed == "restored" else f", `sessrotate restore {ID}` by its name"
+    by_name = "" if changed == "restored" else f"; `sessrotate restore {ID}` restores it"
     assert f"{changed} since: left alone{by_name}\n" in ended.out
     assert other(home).read_bytes() == THEIRS
     after = snapshot(home.config / "projects" / homes.PROJECT)
@@ -455,9 +455,9 @@ class Drawn:
             assert called("stitch", session).out.encode() in {data, b""}  # or some of it is pruned
 
     def check_whole(self) -> None:
-        assert self.by_name or "left alone, `" not in self.said
+        assert self.by_name or "left alone; `" not in self.said
         for session, data in self.whole.items():
-            is_left = f"left alone, `sessrotate restore {session}`" in self.said
+            is_left = f"left alone; `sessrotate restore {session}`" in self.said
             if is_left or session in self.by_name:
                 called("restore", session)
             assert self.lives[session].read_bytes() == data
@@ -513,7 +513,7 @@ def test_what_anybody_changed_between_two_runs_is_left_when_both_are_undone(home
     assert called("archive", ID, OTHER, "--yes").code == 0
     called(*UNDO)
     ended = called(*UNDO)
-    assert f"rotated since: left alone, `sessrotate restore {ID}` by its name\n" in ended.out
+    assert f"rotated since: left alone; `sessrotate restore {ID}` restores it\n" in ended.out
     assert other(home).read_bytes() == THEIRS
 
 

@@ -71,7 +71,7 @@ def test_it_says_that_it_passes_over_what_was_restored() -> None:
     said = called("run")
     assert said.code == 0
     assert said.out.endswith("; 1 left as it is (`sessrotate run --dry-run` says why).\n")
-    assert "You restored it" in called("run", "--dry-run").out
+    assert "You restored this session" in called("run", "--dry-run").out
 
 
 def test_a_dry_run_shows_all_of_it_and_changes_nothing(home: Home) -> None:

@@ -391,7 +391,7 @@ def test_a_schedule_that_nothing_starts_any_more_is_a_finding(
     os.utime(timer, (then, then))
     (finding,) = linux.doctor().document()["findings"]
     assert finding["kind"] == "schedule"
-    assert "none has begun for" in finding["detail"]
+    assert "no run has begun for" in finding["detail"]
     assert "systemctl --user status sessrotate.timer" in finding["detail"]
     assert piped("run", env=linux.env).code == 0  # as the system does, without a terminal
     assert linux.doctor().code == 0

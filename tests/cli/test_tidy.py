@@ -221,7 +221,7 @@ def test_a_session_that_its_owner_restored_is_named_with_what_to_do() -> None:
     assert called("tidy", "--yes", ID).code == 0
     assert called("restore", ID).code == 0
     ended = called("tidy", "--dry-run", ID)
-    assert f"{ID} is left as it is. You restored it" in ended.out
+    assert f"{ID} is left as it is. You restored this session" in ended.out
     assert f"sessrotate rotate {ID}" in ended.out
 
 

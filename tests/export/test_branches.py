@@ -217,7 +217,7 @@ def test_what_a_parent_left_and_its_clone_goes_on_from_is_the_clones(
     parents, clones = ((out / f"{each}.{ending}").read_text() for each in (ID, clone))
     assert "left answer" not in parents
     in_order(clones, ["left prompt", "left answer", "of the clone"])
-    assert "first prompt" not in clones.partition("</head>")[2].partition("Left out is")[2]
+    assert "first prompt" not in clones.partition("</head>")[2].partition("that are also in")[2]
 
 
 @pytest.mark.parametrize("rotated", [False, True])

@@ -42,7 +42,7 @@ MORE: Final = (
 AND_UNTIL: Final = "between 2026-03-01T10:00:06 and 2026-03-01T10:01:33"
 
 GAP: Final = (
-    f"What was said {AND_UNTIL} (UTC) is incomplete: the client cut segment 2 out of its own file, "
+    f"The history {AND_UNTIL} (UTC) is incomplete: the client cut segment 2 out of its own file, "
     f"and kept the {len(PRESERVED)} B of it that a resume needs."
 )
 
@@ -96,7 +96,7 @@ def test_what_is_there_can_be_read_and_the_gap_is_named(home: Home) -> None:
 def test_stitching_it_has_to_be_allowed(home: Home) -> None:
     ended = called("stitch", ID)
     assert_one_sentence(ended, 74)
-    assert ended.err.endswith("Pass --allow-gaps to stitch what there is.\n")
+    assert ended.err.endswith("Pass --allow-gaps to stitch the rest.\n")
     ended = called("stitch", "--allow-gaps", ID)
     assert (ended.code, ended.out.encode()) == (0, ARCHIVED + body(home))
     assert GAP in ended.err

@@ -159,7 +159,7 @@ def test_where_they_were_freed_that_is_said_and_nothing_changes(home: Home) -> N
 
 FREED: Final = (
     "Nothing to cut: {} has not been compacted since the last rotation. A row in it continues one "
-    "that may have been in segment 0, which is gone or cannot be read: a resume lacks what came "
+    "that may have been in segment 0, which is gone or cannot be read: a resume lacks the rows "
     "before it."
 )
 

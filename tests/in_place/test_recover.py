@@ -149,7 +149,7 @@ def test_once_the_archive_counts_a_rewritten_live_file_does_not_keep_the_rest_fr
     lines = home.live.read_bytes().splitlines(keepends=True)
     home.live.write_bytes(b"".join(lines[1:]))
     assert deed(home) == "finish"
-    with pytest.raises(DamagedError, match="holds what else was written"):
+    with pytest.raises(DamagedError, match="holds another version"):
         home.rotate()
     with pytest.raises(RefusedError, match="no longer begins with its header"):
         home.rotate()
@@ -292,7 +292,7 @@ def test_an_older_copy_that_is_put_back_after_the_exchange_takes_nothing_from_it
     other.rename(home.live)
     ended = called("rotate", ID)
     assert ended.code == 74
-    assert "holds what else was written" in ended.err
+    assert "holds another version" in ended.err
     assert home.segments() == segments
     home.live.write_bytes(newer)
     assert home.stitched() == whole

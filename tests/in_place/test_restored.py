@@ -193,7 +193,7 @@ def test_the_room_is_named_before_anything_is_written(
     shown = called("restore", ID, "--dry-run")
     assert shown.code == 74
     assert "its archive would stay" in shown.out
-    assert f"for it: {amount(len(DATA) + gain.ASIDE, up=True)} for the whole history" in shown.err
+    assert f"it needs {amount(len(DATA) + gain.ASIDE, up=True)} for the whole history" in shown.err
     assert_one_sentence(called("restore", ID), 74)
     assert snapshot(home.config) == before
 
@@ -405,7 +405,7 @@ def rotated_by_all(_home: Home) -> str:
 def by_hook(home: Home) -> str:
     call.rotate(call.Job(home.where, home.live.stat(), awaits=False), 0)
     assert not home.where.note.exists()
-    return "You restored it"
+    return "You restored this session"
 
 
 def by_command(_home: Home) -> str:
@@ -425,7 +425,7 @@ def test_a_restored_session_is_not_rotated_again_by_itself(
     monkeypatch.chdir(tmp_path)
     Path("settings.toml").write_text("[rotate]\nmin_gain = 0\n")
     home.restore()
-    assert "You restored it" in rotated(home)
+    assert "You restored this session" in rotated(home)
     assert home.live.read_bytes() == DATA
 
 
@@ -437,13 +437,13 @@ def test_its_owner_rotates_it_by_name_and_from_then_on_it_goes_by_itself(home: H
     assert called("split", "--in-place", ID).code == 0
     assert [entry.is_restored for entry in listing.sessions()] == [False]
     home.append(session(2, rows=5))
-    assert "You restored it" not in rotated_by_all(home)
+    assert "You restored this session" not in rotated_by_all(home)
 
 
 def test_the_mark_survives_the_archive(home: Home) -> None:
     home.restore()
     empty(home, 8)
-    assert rotated_by_all(home).startswith("You restored it")
+    assert rotated_by_all(home).startswith("You restored this session")
     assert list(restored.marked()) == [ID]
 
 
@@ -454,7 +454,7 @@ def test_it_stays_whole_where_its_project_was_renamed(home: Home) -> None:
     (listed,) = listing.sessions()
     assert listed.is_restored
     assert listed.archived_disk_bytes > 0
-    assert rotated_by_all(home).startswith("You restored it")
+    assert rotated_by_all(home).startswith("You restored this session")
     live = new / home.live.name
     assert live.read_bytes() == DATA
     assert called("split", "--in-place", ID).code == 0

@@ -81,7 +81,7 @@ def test_what_its_client_kept_is_every_byte_that_it_wrote_and_is_resumed_the_sam
     request = client.resume_request(live)
     assert run(client, "doctor").code == 1
     ended = run(client, "rotate", session)
-    assert (ended.code, "together that Claude Code had trimmed" in ended.out) == (0, True), ended
+    assert (ended.code, "that Claude Code had trimmed" in ended.out) == (0, True), ended
     history = stitched(client, live)
     assert difference(written.of(live, history), history) is None
     assert not compare(client.resume_request(live), request)
@@ -103,7 +103,7 @@ def test_what_its_client_keeps_between_rotations_is_put_together_each_time(
         request = client.resume_request(live)
         ended = run(client, "rotate", session)
         assert ended.code == 0, ended
-        assert "together that Claude Code had trimmed" in ended.out
+        assert "that Claude Code had trimmed" in ended.out
         assert not compare(client.resume_request(live), request)
         before, history = history, stitched(client, live)
         assert history.startswith(before)
@@ -236,7 +236,7 @@ def test_a_session_that_goes_on_in_another_folder_is_found_by_its_id_and_whole(
     moved = live.parent.with_name(live.parent.name.replace("work", "other")) / live.name
     assert (live.exists(), moved.exists()) == (False, True)
     ended = run(client, "rotate", session)
-    assert (ended.code, "together that Claude Code had trimmed" in ended.out) == (0, True), ended
+    assert (ended.code, "that Claude Code had trimmed" in ended.out) == (0, True), ended
     history = run(client, "stitch", session).out
     said = ["One.", "Two.", "Three. xxx", "Four.", "Five.", "Six."]
     places = [history.index(f'"{text}') for text in said]

@@ -707,7 +707,7 @@ def test_what_a_full_disk_left_plain_is_seen_and_compressed_by_the_next_run(home
     assert "put away, and not compressed yet" in command_line.called("run", "--dry-run").out
     (finding,) = doctor.findings()
     assert finding.kind == "interrupted"
-    assert f"is not compressed yet: `sessrotate archive {ID}` compresses it" in finding.detail
+    assert f"has not been compressed yet: `sessrotate archive {ID}` compresses it" in finding.detail
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fs, "free_bytes", lambda _folder: 7)
         for words in (("archive", "-n", ID), ("tidy", "-n"), ("run", "-n")):

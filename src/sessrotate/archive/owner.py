@@ -152,9 +152,9 @@ def _stranger(where: Place) -> str:
         )
     if os.path.lexists(live):
         return (
-            f"{name} has the id of {printable(str(live))}, and only that can be changed: one of "
-            "them is a copy. Move the one that you do not need out of the folder of projects, then "
-            "try again."
+            f"{name} has the same id as {printable(str(live))}, and sessrotate changes only the "
+            "latter: one of the two is a copy. Move the one that you do not need out of the folder "
+            "of projects, then try again."
         )
     others = [printable(str(each.live)) for each in place.live_files(where.session)]
     return (

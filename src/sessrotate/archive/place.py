@@ -286,7 +286,7 @@ def of_live(path: Path) -> Place:
     if place is not None and place.live.name != path.name:
         session = printable(place.session)
         raise RefusedError(
-            f"{name} is no live file, but the archive of {session}, or in it. If the live file is "
+            f"{name} is the archive of {session}, or in it, not a live file. If the live file is "
             f"gone, `sessrotate restore {session}` brings it back."
         )
     if place is None:

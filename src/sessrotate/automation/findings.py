@@ -56,23 +56,23 @@ SAYS: Final = {
     "readable, or move it away.",
     "settings: link": "{path} is a symbolic link, and sessrotate writes nothing there: remove the "
     "link, or put the folder itself in its place.",
-    "stranger: earlier": "{path} has archives in an earlier format, or is not sessrotate's: the "
-    "version that made them can `restore` their sessions.",
+    "stranger: earlier": "{path} has archives in an earlier format, or does not belong to "
+    "sessrotate: the version that made them can `restore` their sessions.",
     # Of an archive whose session was put away: the first of these.
     "doubled: put away": "{why}",
-    "damaged: project": "It was put away, and its record.json, which says in which project it was, "
+    "damaged: project": "The session was put away, and its record.json, which names its project, "
     "is lost or damaged: `sessrotate restore {session} --project FOLDER` brings it back.",
-    "interrupted: unarchiving": "Bringing it back was interrupted: `sessrotate restore {session}` "
-    "finishes that, and so does the next run.",
+    "interrupted: unarchiving": "Bringing the session back was interrupted: `sessrotate restore "
+    "{session}` finishes that, and so does the next run.",
     "interrupted: archiving": "Archiving was interrupted: finish with `sessrotate archive "
     "{session}`, as the next run does, or undo it with `sessrotate restore {session}`.",
-    "interrupted: plain": "It was put away, and is not compressed yet: `sessrotate archive "
-    "{session}` compresses it.",
+    "interrupted: plain": "The session was put away, and has not been compressed yet: `sessrotate "
+    "archive {session}` compresses it.",
     # Of an archive whose session is in place: the first of these.
     "interrupted: operation": "{why} To do that now: `sessrotate {command} {session}`. If that "
     "fails: `sessrotate aside {session}`.",
-    "renamed": "{live} is gone, and {renamed} goes on from its archive: give it that name back. "
-    "This folder holds its history: keep it.",
+    "renamed": "{live} is gone, and {renamed} goes on from its archive: give it the old name back. "
+    "Keep this folder, which holds its history.",
     "orphan: freed": "{live} is gone, and a part of its archive was freed for good, so no client "
     "can get it back whole: `sessrotate export --allow-gaps {session} -o FILE` "
     "writes the rest. If you need none of it, remove this folder.",
@@ -80,7 +80,7 @@ SAYS: Final = {
     "`sessrotate restore {session}`. If you deleted it for good, remove this folder.",
     "damaged: archive": "{why}",
     "damaged: segments": "{lost} of this archive are missing, and nobody pruned them: put them "
-    "back from a backup, then `sessrotate verify {session}` says whether all is whole.",
+    "back from a backup, then check with `sessrotate verify {session}`.",
     # Of each archive.
     "stranger: folder": "{path} is not an archive, and sessrotate did not make it: move or remove "
     "it.",
@@ -101,9 +101,8 @@ SAYS: Final = {
     "cut": "{why}",  # its client cut a part of its history out
     "edited": "{why}",  # a replaced live file that waits was changed
     # Of a live file: the first of these.
-    "damaged: all archives": "This folder is gone, and with it what {many:,} sessions ({named}) "
-    "had before their live tails: put it back, from the desktop's trash, a backup, or where you "
-    "moved it.",
+    "damaged: all archives": "This folder is gone, and with it the archived history of {many:,} "
+    "sessions ({named}): put it back, from the desktop's trash, a backup, or where you moved it.",
     "unread: session": "{path} cannot be read ({reason}), so it is neither shown nor saved from "
     "the client's clean-up: make it readable for you.",
     "stranger: link": "{path} is a symbolic link, which sessrotate does not read: put the file "
@@ -122,9 +121,9 @@ SAYS: Final = {
     "stranger: second": "{path} is a second file of its session, beside the one that Codex uses: "
     "`sessrotate tidy` keeps the one that has all of it, or says why both stay.",
     "stranger: alone": "{path} was left by a run that was killed, and the session's own file has "
-    "been moved or deleted since. Delete it, or take the dot from its name to get it back.",
+    "been moved or deleted since. Delete it, or remove the dot from its name to get it back.",
     "damaged: rollout": "{path} cannot be decompressed: put back a copy of it, or move it away.",
-    "stranger: agents": "{paths}: this is what agents of {session} said; the session's own file "
+    "stranger: agents": "{paths}: agents of {session} said this, but the session's own file "
     "was never written. `sessrotate search` finds it. The client's clean-up "
     "deletes it with old sessions: `sessrotate archive {live}` puts it away, "
     "as does a run that saves sessions.",

@@ -109,7 +109,7 @@ def command(
     its parent, if you name the parent before it. One session goes to standard output. Several go to
     the current folder, each to a file named after its session; existing files are never
     overwritten. If a segment is missing or changed, the command leaves no file for that session,
-    writes the others, and exits with 74. It only reports what a client itself cut out of a session.
+    writes the others, and exits with 74. If a client itself cut out a part, it only reports that.
 
     Turns have the numbers that markdown gives their prompts. markdown and html leave out rewound
     branches, and say where and how many records. jsonl has all of them.

@@ -31,10 +31,10 @@ MinGain = Annotated[
 def call(context: typer.Context, *, min_gain: MinGain = hook.LEAST) -> None:
     """Rotate a session when it is compacted, and when it ends. Claude Code calls this.
 
-    `sessrotate hook install` has Claude Code call it. It reads the session from standard input, and
-    rotates it in the background, as `rotate --live` does, if that is worth it: after a compaction,
-    as soon as the compaction is on the disk. It never fails: `sessrotate doctor` reports what went
-    wrong.
+    `sessrotate hook install` has Claude Code call the hook. The hook reads the session from
+    standard input, and rotates it in the background, as `rotate --live` does, if that is worth it:
+    after a compaction, as soon as the compaction is on the disk. The hook never fails: `sessrotate
+    doctor` reports what went wrong.
     """
     if context.invoked_subcommand is None:
         streams.complain(hook.call(["--min-gain", min_gain]))
@@ -58,8 +58,8 @@ def install(*, min_gain: MinGain = hook.LEAST, dry_run: DryRun = False) -> None:
 def remove(*, dry_run: DryRun = False) -> None:
     """Remove the hook, and nothing else, from Claude Code's settings.
 
-    Lists and objects that only held the hook are removed too, and so is a settings.json that
-    `install` created.
+    Also removes lists and objects that only held the hook, and a settings.json that `install`
+    created.
     """
     _carry_out(installation.plan_remove(), "Removed the hook.", dry_run)
 

@@ -46,7 +46,10 @@ def command(
     project: Project = None,
     min_size: Annotated[
         int | None,
-        sized("Only sessions of at least this size, e.g. 100M: live file or, put away, archive."),
+        sized(
+            "Only sessions whose live file, or archive if put away, has at least this size, e.g. "
+            "100M."
+        ),
     ] = None,
     older_than: Annotated[
         float | None, aged("Only sessions unused for at least this long, e.g. 30d.")
@@ -69,8 +72,8 @@ def command(
         bool,
         flag(
             "--deep",
-            "Read every file: exact compactions and live tails, what rotating gains, and which "
-            "session continues which.",
+            "Read every file, to show exact compactions and live tails, what rotating gains, and "
+            "which session continues which.",
         ),
     ] = False,
     hidden: Annotated[
@@ -82,13 +85,12 @@ def command(
 ) -> None:
     """List all sessions, largest first.
 
-    For each session: the size of its live file, what all of it takes on disk (archive, trash and
-    the files beside it included), what rotating it would gain there, and the size of the files
-    beside it (agents' transcripts, long tool results). Only the first and last 64 KiB of each file
-    are read. What they do not tell is shown as `-`, or as a minimum such as `5+` compactions;
-    --deep finds out. Ids are shortened to what other commands need. The exit code is 1 if a listed
-    session has lost its archive, or if a folder that cannot be read may hide sessions, and 0 if
-    not.
+    Shows for each session the size of its live file, the disk space of all its files (with archive
+    and trash), what rotating it would gain there, and the size of the files beside it (agents'
+    transcripts, long tool results). Reads only the first and last 64 KiB of each file. Shows `-`,
+    or a minimum such as `5+` compactions, for figures that need more; --deep finds out. Shortens
+    ids to the characters that other commands need. The exit code is 1 if a listed session has lost
+    its archive, or if a folder that cannot be read may hide sessions, and 0 if not.
     """
     now = time.time()
     wanted = Wanted(

@@ -32,7 +32,8 @@ def command(
         bool,
         flag(
             "--kinds",
-            "Read every line: bytes by kind of line and by tool, copies, the largest lines.",
+            "Read every line, to show bytes by kind of line and by tool, copies, and the largest "
+            "lines.",
         ),
     ] = False,
     as_json: Json = False,

@@ -70,7 +70,7 @@ def command(
         bool,
         flag(
             "--keep-times",
-            "Leave the files' dates as they were, although the client's clean-up goes by them.",
+            "Keep the files' old dates, although the client's clean-up goes by these dates.",
         ),
     ] = False,
     wait: Wait = 10.0,

@@ -36,13 +36,13 @@ from sessrotate.render import outcomes, segment_table
 from sessrotate.render.outcomes import Shown
 
 Every = Annotated[
-    bool, flag("--all", "Every session whose rotation frees at least 1 MiB of the disk.")
+    bool, flag("--all", "Rotate every session if that frees at least 1 MiB of the disk.")
 ]
 MinSize = Annotated[
     int | None,
     sized("With --all: rotate all sessions of at least SIZE, even if that frees little."),
 ]
-Live = Annotated[bool, flag("--live", "Also if a client is running the session.")]
+Live = Annotated[bool, flag("--live", "Rotate a session even if a client is running it.")]
 Adopt = Annotated[
     bool,
     flag(

@@ -58,8 +58,7 @@ def command(
             metavar="WHO",
             autocompletion=lambda: list(phrases.VOICES),
             help=(
-                "Only what one of them said: you; agent (the models); tools (also what they were "
-                "given)."
+                "Only what WHO said: you; agent (the models); tools (also what they were given)."
             ),
         ),
     ] = None,

@@ -67,8 +67,8 @@ def command(
 ) -> None:
     """Cut a session at its compactions into numbered segments.
 
-    The session itself is only read; if it has an archive, all of its history is cut. The folder
-    must be absent or empty. `stitch` gives you back the session's exact bytes.
+    The session itself does not change; if it has an archive, `split` cuts all of its history. The
+    folder must be absent or empty. `stitch` gives you back the session's exact bytes.
 
     With --in-place, this is `rotate`: the session's own file becomes small. --all, --min-size,
     --live, --unsafe-adopt and --yes need it.

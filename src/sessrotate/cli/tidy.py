@@ -42,12 +42,12 @@ def command(
     """Get disk space back, and lose nothing.
 
     Rotate every session if that frees 1 MiB or more, compress those of Codex unused for 7 days, and
-    apply the rules of your settings, if you have any. Without rules, it deletes
-    nothing but what you pruned before, once its grace time is over. You see the plan first and
-    confirm it. `sessrotate run` does what the settings say without asking.
+    apply the rules of your settings, if you have any. Without rules, `tidy` deletes only segments
+    that you pruned before and whose grace time is over. You see the plan first and confirm it.
+    `sessrotate run` does what the settings say without asking.
 
-    With SESSION, tidy only those, however little that frees. Sessions that a client is running are
-    left alone: close them, or use `rotate --live`.
+    With SESSION, tidy only the sessions that you name, however little that frees. `tidy` leaves
+    alone sessions that a client is running: close them, or use `rotate --live`.
     """
     loaded = config_file.read(config)
     named = _named(sessions or ())

@@ -104,8 +104,8 @@ def _check(
             if kept is None:
                 return problems, _summary(holder)
             return problems, (
-                "all of it is in this one file; the archive from before, freed when its grace time "
-                f"is over: {_summary(kept)}"
+                "all of it is in this one file; its old archive, freed when its grace time is "
+                f"over: {_summary(kept)}"
             )
     except DamagedError as error:
         return [Problem("manifest", str(error))], ""

@@ -28,7 +28,7 @@ NAME: Final = "unknown"
 
 MARKER: Final = b""
 
-NOT_IN_PLACE: Final[str | None] = "It is unknown what its client needs from its file."
+NOT_IN_PLACE: Final[str | None] = "sessrotate does not know what its client needs from the file."
 
 
 def recognise(_head: bytes, *, is_whole: bool) -> bool:  # noqa: ARG001 - the protocol's

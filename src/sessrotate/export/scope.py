@@ -167,9 +167,9 @@ class Scope(Struct, frozen=True):
     def told(self) -> Iterator[str]:
         """Yield what a document has to say of itself, in sentences."""
         if words := self._words():
-            yield f"This is a part of it: {words}."
+            yield f"This is a part of the session: {words}."
         if self.before:
-            yield f"Left out is what it has in common with {_one_of(self.before)}."
+            yield f"Records that are also in {_one_of(self.before)} are left out."
 
     def _words(self) -> str:
         told = [

@@ -56,7 +56,7 @@ class ReplacedError(OSError):
     def __init__(self, path: Path, kept: Path | None = None) -> None:
         text = "another program replaced it meanwhile"
         if kept is not None:
-            text = f"another program saved it several times meanwhile; {kept} has an earlier one"
+            text = f"another program saved it several times meanwhile; {kept} is an earlier version"
         super().__init__(errno.ESTALE, text, str(path))
         self.kept = kept
 

@@ -116,8 +116,8 @@ def said(kept: Path, live: Path) -> str:
             "it back, or remove it if you deleted the session."
         )
     return (
-        f"{printable(str(kept))} holds what else was written: compare it with the session, then "
-        "remove it."
+        f"{printable(str(kept))} holds another version of the session: compare the two, then "
+        "remove that version."
     )
 
 

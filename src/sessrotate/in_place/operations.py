@@ -276,7 +276,7 @@ def _check_wanted(where: Place, *, by_itself: bool) -> None:
     if by_itself and restored.is_marked(where):
         name = printable(where.session)
         raise RestoredError(
-            f"You restored it: `sessrotate rotate {name}` moves its history away again."
+            f"You restored this session. To rotate it again: `sessrotate rotate {name}`."
         )
 
 
@@ -337,9 +337,9 @@ def _after_the_swap(where: Place) -> Iterator[None]:
     except NotQuietError:
         raise
     except DamagedError as error:  # no next run can do more
-        error = DamagedError(f"{error} The session itself is done and nothing is lost.")
+        error = DamagedError(f"{error} The session itself is complete, and nothing is lost.")
         raise found_files.with_way_out(where, error) from error
     except SessrotateError as error:
         raise StorageError(
-            f"{error} The session itself is done and nothing is lost: the next run finishes."
+            f"{error} The session itself is complete, and nothing is lost: the next run finishes."
         ) from error

@@ -86,10 +86,10 @@ def _follows(old: Source, new: Source, place: Place) -> int:
     at = trimmed.goes_on_at(old, new)
     if at is None:
         raise RefusedError(
-            f"{printable(str(old.path))} was kept when Claude Code trimmed the session, and "
-            f"whether {printable(str(new.path))} continues it is uncertain: nothing was changed, "
-            "and both are whole. If you move the first away, and keep it, `sessrotate rotate "
-            f"{printable(place.session)}` goes on without what it holds."
+            f"Claude Code trimmed the session, and {printable(str(old.path))} was kept. It is "
+            f"uncertain whether {printable(str(new.path))} continues it: nothing was changed, and "
+            "both are whole. If you move the first away, and keep it, `sessrotate rotate "
+            f"{printable(place.session)}` continues without its lines."
         )
     return at
 

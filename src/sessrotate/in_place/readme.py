@@ -21,13 +21,13 @@ from sessrotate.archive.place import Place
 TEXT: Final = b"""\
 This folder is the history of your coding-agent sessions. Do not delete it by hand.
 
-sessrotate keeps the live files small, and what they lack is here, compressed. A session whose
-folder is deleted has lost its beginning for good.
+sessrotate keeps the live files small, and the rest of each session is here, compressed. If you
+delete a session's folder, the beginning of that session is lost for good.
 
 To see what takes space:    sessrotate list
 To free space:              sessrotate prune --all --keep-within 90d --dry-run
 To get a session back:      sessrotate restore SESSION
-To see that all is there:   sessrotate verify --all
+To check that all is there: sessrotate verify --all
 
 If it was deleted already: put it back from the trash or from a backup, under this name.
 """

@@ -90,9 +90,9 @@ def check(folder: Path, need: Need, to_come: int = 0) -> None:
     missing = lacking(folder, need, to_come)
     if missing:
         needs, free = amount(need.size, up=True), amount(need.size - to_come - missing)
-        before = f", {amount(-to_come)} of it for those before" if to_come < 0 else ""
+        before = f", {amount(-to_come)} of it for the sessions before" if to_come < 0 else ""
         raise NoRoomError(
-            f"The disk has no room for it: {needs} for {need.what}, and {free} are free{before}. "
+            f"The disk lacks room: it needs {needs} for {need.what}, and {free} are free{before}. "
             f"Make room for {amount(missing, up=True)} more, then try again. {_FREES}"
         )
 

@@ -156,8 +156,8 @@ class _Swap:
         kept = printable(str(aside.keep(self._place, self._place.draft)))
         return InUseError(
             f"Another program saved {printable(str(self._place.live))} at the moment when it was "
-            f"to be replaced. It was left as saved; what else was written then is in {kept}: "
-            "compare the two, then remove that."
+            f"to be replaced. The saved file stays, and another version is in {kept}: "
+            "compare the two, then remove that version."
         )
 
     def _catch_up(self) -> bool:

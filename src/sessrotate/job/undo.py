@@ -108,7 +108,7 @@ def _judged(
             f"Its archive {printable(str(where.archive))} is missing: put it back, then try again."
         )
     if changed:
-        by_name = f", `sessrotate restore {printable(where.session)}` by its name"
+        by_name = f"; `sessrotate restore {printable(where.session)}` restores it"
         is_any = now.is_away or now.segments
         return _left(where, f"{changed} since: left alone{by_name if is_any else ''}")
     pruned = (each.segments for each in done if each.action == "prune")

@@ -80,7 +80,7 @@ def _chained(*parts: Pieces) -> Iterator[bytes | memoryview]:
 _ALLOWABLE: Final = {
     "pruned": "Pass --allow-gaps to leave out what was pruned.",
     "unproven": "Pass --allow-gaps to stitch it anyway.",
-    "cut": "Pass --allow-gaps to stitch what there is.",
+    "cut": "Pass --allow-gaps to stitch the rest.",
 }
 """Kinds of problems that a caller may accept, and how."""
 

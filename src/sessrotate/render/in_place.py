@@ -116,7 +116,7 @@ def would(planned: Rotated, seconds: float, room: int | None) -> Iterator[str]:
 def done(rotated: Rotated) -> Iterator[str]:
     """Yield the sentences that follow a rotation."""
     if rotated.together:
-        yield f"Put {size(rotated.together)} back together that Claude Code had trimmed and kept."
+        yield f"Put back together {size(rotated.together)} that Claude Code had trimmed and kept."
     yield from _changed(rotated, dry_run=False)
     if rotated.pending is not None:
         yield f"Not finished yet: {rotated.pending}"
@@ -179,7 +179,7 @@ def _on_disk(rotated: Rotated) -> Iterator[str]:
 
 
 _REWOUND: Final = (
-    "Someone rewound, in a running client, to an archived message: a resume needs what came before "
+    "Someone rewound, in a running client, to an archived message: a resume needs the rows before "
     "it."
 )
 
@@ -212,5 +212,5 @@ def nothing(plan: RotationPlan) -> str:
         return sentence
     return (
         f"{sentence} A row in it continues one that may have been in segment {plan.lacks}, which "
-        "is gone or cannot be read: a resume lacks what came before it."
+        "is gone or cannot be read: a resume lacks the rows before it."
     )

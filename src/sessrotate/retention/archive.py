@@ -296,7 +296,8 @@ def _saved(where: Place, kept: Path | None = None) -> InUseError:
         return InUseError(f"Another program has just saved a file of {name}: try again.")
     return InUseError(
         f"Another program saved {printable(str(where.live))} while it was archived, and that file "
-        f"stays. {printable(str(kept))} holds the earlier one: compare the two, then remove it."
+        f"stays. {printable(str(kept))} holds the earlier one: compare the two, then remove "
+        "the earlier one."
     )
 
 

@@ -99,7 +99,7 @@ class WayBack(Struct, frozen=True):
             there = _segments(len(self.whole.manifest.segments))
             parts.append(f"whole, {there} back in the live file")
             if self.whole.tail is None:
-                parts.append("what came after the last rotation is gone with the old live file")
+                parts.append("everything after the last rotation is gone with the old live file")
             if self.unused is not None:
                 parts.append("it counts as used now, or its client would delete it")
             if self.whole.pending is not None:

@@ -289,7 +289,7 @@ def _contradictions(claim: _Claim, parts: list[SegmentFile]) -> Iterator[Problem
         # Nothing here tells a whole session from the first segment of a set that lost the rest.
         yield Problem(
             "missing",
-            f"Only segment 0 of {printable(claim.session)} is here, and nothing tells how many "
+            f"Only segment 0 of {printable(claim.session)} is here, and nothing says how many "
             f"followed: put the other segments, or the {names.MANIFEST}, back beside it.",
         )
     for index, file in sorted(claim.files.items()):

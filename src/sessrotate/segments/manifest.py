@@ -144,7 +144,7 @@ def project_of(data: bytes) -> str:
 
 def _damaged() -> DamagedError:
     return DamagedError(
-        f"The {names.MANIFEST} is damaged. The segments prove themselves without it: "
+        f"The {names.MANIFEST} is damaged. The segments can be verified without it: "
         "move it away and try again."
     )
 

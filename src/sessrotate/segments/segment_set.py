@@ -229,7 +229,7 @@ def cut_out(index: int, kept: int, since: str | None, until: str | None) -> Prob
     rest = f", and kept the {amount(kept)} of it that a resume needs" if kept else ""
     return Problem(
         "cut",
-        f"What was said{between} is incomplete: the client cut segment {index} out of its own "
+        f"The history{between} is incomplete: the client cut segment {index} out of its own "
         f"file{rest}.",
         index,
     )

@@ -250,7 +250,7 @@ def test_a_row_from_before_a_plain_compaction_was_preserved_in_vain_in_a_large_f
     rows = [message("a"), plain, message("b"), listed("a", "b"), message("c", "boundary")]
     assert plan(tmp_path, *rows)[0].refusals == ()
     monkeypatch.setattr(loading, "SMALL_FILE", 100)
-    assert "from before a plain one" in plan(tmp_path, *rows)[0].refusals[0]
+    assert "from before a plain compaction" in plan(tmp_path, *rows)[0].refusals[0]
     rows[3] = listed("b")
     assert plan(tmp_path, *rows)[0].refusals == ()
 
@@ -301,7 +301,7 @@ def test_a_row_that_a_last_prompt_names_from_before_the_cut_is_refused_where_it_
     rows = [first(), message("b", "a"), compaction(), message("c", "boundary")]
     for leaf, is_refused in (("b", True), ("c", False), ("nowhere", False)):
         made, _ = plan(tmp_path, *rows, named(leaf))
-        assert any("goes on from a row from before" in one for one in made.refusals) is is_refused
+        assert any("continues from a row from before" in one for one in made.refusals) is is_refused
     made, _ = plan(tmp_path, *rows, named("b"), message("d", "c"))  # which goes on behind it
     assert made.refusals == ()
     monkeypatch.setattr(loading, "SMALL_FILE", 100)

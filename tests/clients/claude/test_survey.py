@@ -544,7 +544,7 @@ class SlowPlan:
             text(row, "uuid") for row in rows
         }
         if self.loaded == "everything" and is_named:
-            yield f"A resume goes on from a row from before the last compaction. {NEXT_ROWS}"
+            yield f"A resume continues from a row from before the last compaction. {NEXT_ROWS}"
         orphans = self.parents - self.found.keys()
         is_whole = self.chain <= self.found.keys() | self.tail | orphans
         is_asked = self.loaded == "everything" or (self.loaded == "preserved" and self.is_large)
@@ -587,7 +587,7 @@ class SlowPlan:
             starts = [self.history[self.found[uuid][0]][0] for uuid in ends & self.found.keys()]
             if not all(map(self.is_read, starts)):
                 yield (
-                    "The last compaction preserved a row from before a plain one. "
+                    "The last compaction preserved a row from before a plain compaction. "
                     f"{NEXT_COMPACTION}"
                 )
         carried = sum(len(line) + 1 for _, line, _ in self.carried())

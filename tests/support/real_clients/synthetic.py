@@ -198,7 +198,7 @@ def gone_back_to_the_first_prompt_in_a_large_file(session: Session) -> None:
     session.ask_again(session.question("Before, question 0."))
 
 
-@_refused("2.0.28", "2.1.112", "2.1.330", because="from before a plain one")
+@_refused("2.0.28", "2.1.112", "2.1.330", because="from before a plain compaction")
 def preserved_from_before_a_plain_compaction_in_a_large_file(session: Session) -> None:
     """Clients read what stands behind the plain one, and then drop all that was preserved."""
     session.plain(session.boundaries[0])
@@ -227,7 +227,7 @@ def the_last_prompt_names_the_first_one_in_a_large_file(session: Session) -> Non
     session.name_last_prompt(session.question("Before, question 0."))
 
 
-@_refused("2.0.28", "2.1.112", "2.1.330", because="goes on from a row from before")
+@_refused("2.0.28", "2.1.112", "2.1.330", because="continues from a row from before")
 def the_last_prompt_names_one_from_before_the_compaction(session: Session) -> None:
     """The same in a small file, of which all is loaded."""
     session.plain()

@@ -377,7 +377,7 @@ class Planner:
                 "newer rows, or for a compaction by Claude Code 2.1.112 or later."
             )
         if loaded == "everything" and before.is_named:
-            yield f"A resume goes on from a row from before the last compaction. {_NEXT_ROWS}"
+            yield f"A resume continues from a row from before the last compaction. {_NEXT_ROWS}"
         orphans = behind.parents - search.found.keys()
         is_large = loaded == "preserved" and self._size > loading.SMALL_FILE
         if (loaded == "everything" or is_large) and not (
@@ -422,7 +422,7 @@ class Planner:
             found = [search.found[uuid] for uuid in wanted if uuid in search.found]
             if not all(map(self._is_read, found)):
                 yield (
-                    "The last compaction preserved a row from before a plain one. "
+                    "The last compaction preserved a row from before a plain compaction. "
                     + NEXT_COMPACTION
                 )
 

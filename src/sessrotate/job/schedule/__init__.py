@@ -236,7 +236,7 @@ def remove(planned: Plan) -> None:
     if problem is not None:
         told = " and ".join(f"`{command}`" for command in planned.forget or planned.disable)
         raise StorageError(
-            f"{problem} The files were removed, but what was started from them may go on until you "
+            f"{problem} The files were removed, but a job started from them may go on until you "
             f"log out: run {told} in a login session."
         )
 

@@ -99,8 +99,8 @@ def problem(found: Installed, last: float | None, now: float) -> str | None:
     late = now - newest
     if newest and late > 2 * found.period:
         return (
-            f"{name} should start `sessrotate run` every {found.period / 3600:,.0f} hours, and "
-            f"none has begun for {late / 3600:,.0f}: see whether the system starts it "
+            f"{name} should start `sessrotate run` every {found.period / 3600:,.0f} hours, but "
+            f"no run has begun for {late / 3600:,.0f}: see whether the system starts it "
             f"({_shown(found)}), and run `sessrotate run` by hand to see whether it works."
         )
     return None
