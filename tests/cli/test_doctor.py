@@ -194,7 +194,7 @@ def found(kind: str) -> str:
 
 def test_a_copied_project_is_named_once_beside_the_archives_own(home: Home) -> None:
     (copy,) = copied(home, "-copy")
-    assert f"{copy} has the id of {home.live}" in found("copy")
+    assert f"{copy} has the same id as {home.live}" in found("copy")
     shutil.rmtree(copy.parent)
     assert called("doctor").code == 0
 

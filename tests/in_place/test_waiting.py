@@ -301,7 +301,7 @@ def test_list_counts_replaced_files_that_wait_as_on_the_disk(home: Home) -> None
     assert listed["archived_disk_bytes"] == homes.on_disk(home.archive)
     waits = sum(homes.on_disk(file) for file in home.archive.glob("waiting/*"))
     assert listed["waiting_disk_bytes"] == waits > len(DATA)
-    assert "of it freed after a quiet day" in command_line.called("list").out
+    assert "of it freed later" in command_line.called("list").out
 
 
 def test_run_brings_lines_over_and_says_what_it_freed(home: Home) -> None:

@@ -232,7 +232,7 @@ def test_the_total_counts_what_there_is() -> None:
         assert total.endswith(f", {told} hidden ({copies}.0 KiB)\n\n")
     waits = [entry(bytes=1024, archived_disk_bytes=3 << 20, waiting_disk_bytes=1 << 20)]
     assert render_list.total(waits, [], Look(now=NOW)) == (
-        "1 session: 1.0 KiB live, 4.0 KiB on disk, 1.0 MiB of it freed after a quiet day\n\n"
+        "1 session: 1.0 KiB live, 4.0 KiB on disk, 1.0 MiB of it freed later\n\n"
     )
     assert render_list.total(entries[1:], [], Look(now=NOW)) == "1 session: 1.0 KiB live\n\n"
 

@@ -101,7 +101,10 @@ def carried_lines(
 
 BUFFER: Final = 256 * 1024
 
-_WAITS: Final = "Its archive has a replaced file that still waits for a day: try again after that."
+_WAITS: Final = (
+    "A program may still write to a file in its archive that was replaced: close it, or try again "
+    "in a day."
+)
 _TOO_MANY: Final = (
     "The archive has more segments than a manifest can list: `restore` makes it one again."
 )

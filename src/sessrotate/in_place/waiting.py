@@ -1,11 +1,12 @@
-"""Having replaced files wait where no lease proves that nobody writes to them any more.
+"""Having replaced files wait that may still get lines, and bringing those to the live file.
 
-They do so whole, in the folder `waiting` of the archive, each with a number for its name. One that
+They wait whole, in the folder `waiting` of the archive, each with a number for its name. One that
 the record does not know is listed, and is never changed or removed.
 
-Rule: a replaced file is kept whole until it has been quiet for a day and nobody is known to have
-it open. What comes to it meanwhile is appended to the live file, by whole lines, once: the record
-says which bytes, and how long the live file was, before they are appended.
+Rule: a replaced file is kept whole until a lease proves that nobody can write to it; where there
+are none, until it has been quiet for a day and nobody is known to have it open. What came to it is
+appended to the live file, by whole lines, once: the record says which bytes, and how long the live
+file was, before they are appended.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def _recovered(job: Job, where: Place) -> Outcome:
     if left:
         with transaction.begin(where, job.wait):
             pass  # beginning settles what is left
-    past = "Removed replaced live files that nobody had written to for a day."
+    past = "Removed replaced live files that no program writes to any more."
     if left or todo.past:
         past = todo.past or "Finished a pruning that was interrupted."
     elif not freed:

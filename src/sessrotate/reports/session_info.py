@@ -61,7 +61,7 @@ class SessionInfo(Struct, frozen=True):
     gain_bytes: int | None
     """About how much more of the disk a rotation would leave; None where only a scan tells."""
     waiting_disk_bytes: int
-    """What of that is replaced live files, which go when they were quiet for a day."""
+    """What of that is replaced live files, which go when no program writes to them any more."""
     side_bytes: int
     """Agents' transcripts and long tool results, which the client keeps in files beside it."""
     segments: int

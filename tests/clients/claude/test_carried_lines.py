@@ -475,7 +475,7 @@ REFUSED: Final[list[tuple[str, int | None, list[Row]]]] = [
     ("nowhere in the file", None, [compaction(), message("d", "nowhere")]),
     ("both before and after", None, [message("b"), listed("b"), first(), message("d", "a")]),
     ("have lost that branch", 100, [message("b"), OLD, message("d", "b", timestamp=LATER)]),
-    ("from before a plain one", 100, [OLD, message("b"), listed("a", "b"), message("d")]),
+    ("from before a plain compaction", 100, [OLD, message("b"), listed("a", "b"), message("d")]),
     ("may continue the first", 100, [compaction(), message("d", "a", timestamp=LATER)]),
     ("too long", None, [compaction(note="x" * 300_000), message("d", "boundary")]),
     ("no summary", None, [compaction(), {"type": "last-prompt"}]),
