@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessrotate.errors import SessrotateError
@@ -344,6 +344,7 @@ FORGED_LATE: Final = [
 @pytest.mark.parametrize("moment", in_gate(STOPPED, ["noted"], "hostile"))
 @pytest.mark.parametrize("keys", FORGED_LATE, ids=".".join)
 @given(value=st.sampled_from([*VALUES, "rotate", "restore", 4096]))
+@example(value=0)  # as a batch's start: all of the file would be late
 @examples(6)
 def test_a_forged_file_that_waits_is_an_error_or_right(
     tmp_path_factory: pytest.TempPathFactory, moment: str, keys: tuple[str, ...], value: object

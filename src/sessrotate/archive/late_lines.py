@@ -43,11 +43,11 @@ def residue(swap: Swap, pack: Source, live: Source) -> Span:
 
 def of_waiting(told: Waiting, pack: Source, live: Source) -> tuple[Span, bool]:
     """Return the same of a file that waits, and whether it is inside the live file's last line."""
-    late = Span(told.mark.size, max(told.mark.size, pack.size()))
-    if told.batch is not None:
-        late = residue(replace(NO_SWAP, batch=told.batch), pack, live)
-    start, is_rest = whole(pack, late.start, live, is_ours=told.batch is not None)
-    return Span(start, late.end), is_rest
+    known = told.mark.size
+    if told.batch is not None:  # never before what is known, whatever a record says
+        known = max(known, residue(replace(NO_SWAP, batch=told.batch), pack, live).start)
+    start, is_rest = whole(pack, known, live, is_ours=told.batch is not None)
+    return Span(start, max(start, pack.size())), is_rest
 
 
 def whole(pack: Source, start: int, live: Source, *, is_ours: bool) -> tuple[int, bool]:
