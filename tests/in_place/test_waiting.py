@@ -14,6 +14,7 @@ from sessrotate import doctor
 from sessrotate.in_place import waiting
 from sessrotate.system import in_use
 from support import command_line, homes
+from support.abilities import needs_leases
 from support.command_line import ID, boundary, called, row, session
 from support.crash.changes import Faults, Killed
 from support.homes import Home
@@ -22,6 +23,9 @@ from support.portable import lack
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from sessrotate.archive.place import Place
+    from sessrotate.archive.record import Waiting
 
 DAY: Final = 86_400.0
 DATA: Final = session(boundaries=3)
@@ -360,3 +364,75 @@ def test_putting_an_archive_aside_says_what_waits_in_it(home: Home) -> None:
     writer = held(home)
     assert "goes with it: lines written" in called("aside", ID, "--dry-run").out
     os.close(writer)
+
+
+# ── with leases, a file waits that somebody has open ─────────────────────────────────────────
+
+
+@pytest.fixture
+def leased(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return homes.home(tmp_path, monkeypatch, DATA)
+
+
+def last_lines(home: Home, number: int) -> list[bytes]:
+    return home.stitched().splitlines(keepends=True)[-number:]
+
+
+@needs_leases
+def test_a_rotation_is_done_though_somebody_has_the_replaced_file_open(leased: Home) -> None:
+    homes.crashed(leased.rotate, "sessrotate.in_place.seal.finish")
+    with leased.pack.open("ab") as writer:
+        ended = called("rotate", ID)
+        assert (ended.code, leased.is_busy()) == (0, False)
+        writer.write(LATE)
+    planned = called("run", "--dry-run").out
+    assert "Would recover 1 session" in planned
+    assert "Recovered 1 session" in called("run").out
+    assert leased.live.read_bytes().endswith(LATE)
+    assert not waiting_packs(leased)
+    assert "Nothing to do." in called("run").out
+
+
+@needs_leases
+def test_half_a_line_of_a_program_that_died_tears_no_line_of_another(leased: Home) -> None:
+    writers = []
+    for number in range(2):
+        leased.append(boundary(50 + 10 * number) + row(51 + 10 * number))
+        homes.crashed(leased.rotate, "sessrotate.in_place.seal.finish")
+        writers.append(leased.pack.open("ab", buffering=0))
+        leased.rotate()
+    writers[0].write(LATE[:20])
+    writers[1].write(NEXT)
+    assert last_lines(leased, 3)[1:] == [NEXT, LATE[:20]]
+    for writer in writers:
+        writer.close()
+    leased.rotate()
+    assert leased.live.read_bytes().endswith(NEXT)
+    leased.append(row(98))
+    assert last_lines(leased, 3) == [NEXT, row(98), LATE[:20]]
+    (half,) = waiting_packs(leased)
+    assert f"{half}, a live file that was replaced, ends with half a line" in called("doctor").out
+    assert "Nothing to do." in called("run").out
+    assert "Would change nothing" in called("run", "--dry-run").out
+
+
+@needs_leases
+def test_a_client_that_writes_half_a_line_just_before_late_lines_come_tears_none(
+    leased: Home,
+) -> None:
+    homes.crashed(leased.rotate, "sessrotate.in_place.seal.finish")
+    with leased.pack.open("ab") as writer:
+        writer.write(LATE)
+    real = vars(waiting)["_write"]
+
+    def write(where: Place, now: Waiting) -> None:
+        real(where, now)
+        if now.batch is not None and not leased.live.read_bytes().endswith(b'{"half":'):
+            leased.append(b'{"half":')
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(waiting, "_write", write)
+        leased.rotate()
+    leased.append(b"1}\n")
+    leased.rotate()
+    assert last_lines(leased, 2) == [b'{"half":1}\n', LATE]

@@ -336,7 +336,7 @@ def _written(place: Place, told: Record, stack: ExitStack) -> Iterator[tuple[Wai
 
     One that somebody edited, or that has a second name, may be any file: its lines belong nowhere.
     """
-    for each in told.waiting:
+    for each in sorted(told.waiting, key=lambda each: each.number):
         path = place.waiting / str(each.number)
         with suppress(SessrotateError, OSError):  # it is gone
             if each.batch is None and path.lstat().st_size == each.mark.size:

@@ -220,12 +220,15 @@ def _residue(found: FoundFiles) -> Span:
 
 def _late(found: FoundFiles, rest: Span) -> Iterator[tuple[Source, Span]]:
     """Yield what came late: to the files that wait, the oldest first, and last to the pack."""
-    for told, source in found.written:
-        if found.live is not None and not found.is_gone:
-            late, _ = of_waiting(told, source, found.live)
-            yield source, late
-    if found.pack is not None and rest.size:
-        yield found.pack, rest
+    late = [(found.pack, rest)] if found.pack is not None else []
+    if found.live is not None and not found.is_gone:
+        live = found.live
+        late[:0] = ((source, of_waiting(told, source, live)[0]) for told, source in found.written)
+    ends = [source.line_start(span.end, span.start) for source, span in late]
+    for (source, span), end in zip(late, ends, strict=True):
+        yield source, Span(span.start, end)
+    for (source, span), end in zip(late, ends, strict=True):  # no line begins inside another
+        yield source, Span(end, span.end)
 
 
 # ── opening ──────────────────────────────────────────────────────────────────────────────────

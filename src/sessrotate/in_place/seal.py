@@ -29,6 +29,10 @@ _UNKNOWN: Final = (
     "This file system cannot tell whether a process still writes to the replaced file, which waits "
     "until nobody has written to it for a day."
 )
+_HELD: Final = (
+    "A process still has the replaced file open. That file waits, and the first `sessrotate run` "
+    "after the process has closed it frees it."
+)
 _LOOKS: Final = 10
 """How often a replaced file is looked at that somebody writes to just then."""
 
@@ -78,8 +82,8 @@ def _judged(found: State, pack: Source, wait: float) -> str | None:
         _check_known(found)
     try:
         answer = in_use.lease_from_writers(pack, wait)
-    except InUseError as error:
-        return str(error)
+    except InUseError:
+        return _HELD
     if answer != "taken":
         return _UNKNOWN
     lease.release(pack.fd)

@@ -39,6 +39,9 @@ QUIET: Final = DAY
 """Seconds without a change after which a replaced file is let go where there are no leases."""
 
 
+_IF_NONE: Final = "If no client runs the session:"
+
+
 class Pack(Struct, frozen=True):
     """A file that waits; `told` is what the record says of it, None if that is nothing."""
 
@@ -63,8 +66,8 @@ def packs(where: Place) -> list[Pack]:
 
 def free_name(where: Place) -> Path:
     """Return the name of the next file that is to wait."""
-    number = 1
-    while os.path.lexists(where.waiting / str(number)):
+    number = 1 + max((int(path.name) for path in place.that_wait(where)), default=0)
+    while os.path.lexists(where.waiting / str(number)):  # something else has the name
         number += 1
     return where.waiting / str(number)
 
@@ -128,20 +131,35 @@ def settle(place: Place) -> int:
         if each.told is None:
             continue
         with _opened(place, each.path) as pack:
-            answer = lease.read(pack.fd)  # by now there may be leases, or the last writer is gone
-            if answer == "taken":
-                lease.release(pack.fd)
-            told = _brought_over(place, each.path, each.told, is_final=answer == "taken")
+            is_free = _is_free(pack, each.told)
+            told = _brought_over(place, each.path, each.told)
             here = pack.identity()
             if told is None or (here.size, here.modified_ns) != (told.mark.size, told.modified):
                 continue
-            is_quiet = answer == "taken" or (answer == "none" and is_over(here, told.since))
             # Nothing tells an edit with the old time set from none, so it is read once more.
-            if is_quiet and is_at(pack, 0, told.mark):
+            if is_free and is_at(pack, 0, told.mark):
                 fs.remove_files(place.waiting, [each.path.name])
                 freed += here.size
     _clean(place)
     return freed
+
+
+def free(found: State) -> list[Path]:
+    """Return the files that wait and can go: nobody writes to them, and they have no half line."""
+    halves = [told for told, source in found.written if _is_torn(source)]
+    paths = list[Path]()
+    for each in packs(found.place):
+        if each.told is not None and each.told not in halves:
+            with _opened(found.place, each.path) as pack:
+                paths += [each.path] * _is_free(pack, each.told)
+    return paths
+
+
+def _is_free(pack: Source, told: Waiting) -> bool:
+    answer = lease.read(pack.fd)  # by now there may be leases, or the last writer is gone
+    if answer == "taken":
+        lease.release(pack.fd)
+    return answer == "taken" or (answer == "none" and is_over(pack.identity(), told.since))
 
 
 def problems(found: State) -> Iterator[tuple[Path, str]]:
@@ -162,13 +180,15 @@ def problems(found: State) -> Iterator[tuple[Path, str]]:
         elif _is_edited(place, each):
             edited = f"A program edited {shown}, a live file that was replaced"
             yield each.path, f"{edited}: {then}."
-        elif _is_torn(found.live) and any(told == each.told for told, _ in found.written):
-            name, quoted = printable(str(place.live)), printable(shlex.quote(str(place.live)), 4096)
-            torn = (
-                f"{name} ends with half a line, and late lines in {shown} wait for the other half"
-            )
-            then = f"If no client runs the session: `echo >> {quoted}`, then `sessrotate run`"
-            yield each.path, f"{torn}. {then}."
+        for told, source in found.written:
+            if told == each.told and _is_torn(found.live):
+                quoted = printable(shlex.quote(str(place.live)), 4096)
+                torn = f"{printable(str(place.live))} ends with half a line"
+                end = f"`echo >> {quoted}`, then `sessrotate run`"
+                yield each.path, f"{torn}, so late lines in {shown} wait. {_IF_NONE} {end}."
+            elif told == each.told and _is_torn(source):
+                torn = f"{shown}, a live file that was replaced, ends with half a line"
+                yield each.path, f"{torn}. {_IF_NONE} {then}."
 
 
 def _is_torn(live: Source | None) -> bool:
@@ -187,10 +207,10 @@ def _opened(place: Place, path: Path) -> Source:
     return Source.inside(place.archive, f"{names.WAITING}/{path.name}")
 
 
-def _brought_over(place: Place, path: Path, told: Waiting, *, is_final: bool) -> Waiting | None:
+def _brought_over(place: Place, path: Path, told: Waiting) -> Waiting | None:
     """Append what came to a file that waits; return what is told then, None if that has to wait.
 
-    Half a line waits for its other half, unless nobody can write that any more (`is_final`).
+    Half a line waits for its other half: a client would write its next line behind it.
     """
     is_known = False
     while True:
@@ -215,8 +235,7 @@ def _brought_over(place: Place, path: Path, told: Waiting, *, is_final: bool) ->
                 continue
             (late, is_rest), size = of_waiting(told, pack, live), live.size()
             start = late.start
-            most = late.end if is_final else pack.line_start(late.end, start)
-            end = batch_end(pack, start, most)
+            end = batch_end(pack, start, pack.line_start(late.end, start))
             if end <= start:
                 mark = Mark.of_pieces(pack.pieces(Span(0, start)))
                 told = replace(told, mark=mark, modified=here.modified_ns, batch=None)
@@ -227,7 +246,9 @@ def _brought_over(place: Place, path: Path, told: Waiting, *, is_final: bool) ->
             data = pack.read_at(start, end - start)
             told = replace(told, batch=Batch(Span(start, end), size))
             _write(place, told)
-            fs.append(place.live, data)
+            now = os.fstat(live.fd)  # to write that took a while
+            if now.st_size == size and fs.same_as(now)(place.live):
+                fs.append(place.live, data)
 
 
 def _write(place: Place, now: Waiting) -> None:

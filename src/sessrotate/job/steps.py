@@ -36,6 +36,7 @@ from sessrotate.retention import (
     trash,
     unarchive,
 )
+from sessrotate.system import disk_use
 
 if TYPE_CHECKING:
     from sessrotate.job.config.file import Settings
@@ -113,6 +114,16 @@ def recovered(job: Job, places: Iterable[Place]) -> Iterator[Outcome]:
             yield outcome
 
 
+_WAITS: Final = (
+    "Replaced live files wait: the next run brings over what came late to them, and removes those "
+    "that no program writes to any more."
+)
+_SETTLED: Final = (
+    "Brought over what came late to replaced live files, and removed those that no program writes "
+    "to any more."
+)
+
+
 def _recovered(job: Job, where: Place) -> Outcome:
     """Finish or undo what an interrupted run left in one archive."""
     archived_file.check_single(where)
@@ -127,24 +138,27 @@ def _recovered(job: Job, where: Place) -> Outcome:
         todo = recover.plan(found)
         listed, listing = found.manifest, found.listing
         expected = gain.of_finishing(found) if job.dry_run else Forecast()
+        goes = disk_use.of(*waiting.free(found)) if job.dry_run else 0
+        is_late = bool(found.late and not found.is_archived and found.late[0][1].size)
     left = listed and transaction.unsettled(listed, listing, transaction.in_trash(where))
-    waits = sum(each.size for each in waiting.packs(where))
-    if not todo.sentence and not left and (job.dry_run or not waits):
-        return Outcome(where, "nothing to do")
+    was = waiting.packs(where)
+    held = sum(each.size for each in was)
     if job.dry_run:
-        said = todo.sentence or str(left)
-        return job.would(where, expected, gain.measured(where), said)
+        said = todo.sentence or str(left or "")
+        if not said:
+            expected, said = Forecast(gained=goes), _WAITS if goes or is_late else ""
+        nothing = Outcome(where, "nothing to do")
+        return job.would(where, expected, gain.measured(where), said) if said else nothing
     disk = gain.measured(where)
-    if todo.sentence or waits:
+    if todo.sentence or was:
         todo = operations.recover_session(where, job.wait)
-    freed = max(0, waits - sum(each.size for each in waiting.packs(where)))
+    waits = waiting.packs(where)
+    freed = max(0, held - sum(each.size for each in waits))
     if left:
         with transaction.begin(where, job.wait):
             pass  # beginning settles what is left
-    past = "Removed replaced live files that no program writes to any more."
-    if left or todo.past:
-        past = todo.past or "Finished a pruning that was interrupted."
-    elif not freed:
+    past = todo.past or ("Finished a pruning that was interrupted." if left else _SETTLED)
+    if not left and not todo.past and waits == was:
         return Outcome(where, "nothing to do")
     gained = disk - gain.measured(where)
     return Outcome(where, "done", freed, gained=gained, detail=past, disk=disk)

@@ -119,7 +119,7 @@ def done(rotated: Rotated) -> Iterator[str]:
         yield f"Put back together {size(rotated.together)} that Claude Code had trimmed and kept."
     yield from _changed(rotated, dry_run=False)
     if rotated.pending is not None:
-        yield f"Not finished yet: {rotated.pending}"
+        yield f"Not freed yet: {rotated.pending}"
 
 
 def _changed(rotated: Rotated, *, dry_run: bool) -> Iterator[str]:

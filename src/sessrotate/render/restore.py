@@ -74,7 +74,7 @@ def _whole(name: str, plan: RestorePlan, *, dry_run: bool) -> str:
         free = "" if plan.free is None else f"; {size(plan.free)} are free"
         line += f" Needs {size(plan.size)} of free space{free}."
     elif plan.pending:
-        line += f" Not finished yet: {plan.pending}"
+        line += f" Not freed yet: {plan.pending}"
     if plan.tail is None:
         last = plan.manifest.segments[-1].segment.last_timestamp
         after = "the last rotation" if last is None else printable(common.time(last))

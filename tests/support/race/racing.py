@@ -22,7 +22,7 @@ import pytest
 from sessrotate import fs
 from sessrotate.archive import late_lines, state
 from sessrotate.archive.place import Place
-from sessrotate.in_place import operations, seal, swap, waiting
+from sessrotate.in_place import operations, swap, waiting
 from sessrotate.in_place.seal import NotQuietError
 from sessrotate.system import lease
 from support import sets
@@ -240,7 +240,6 @@ class Told:
         patch.setattr(fs, "append", moved)
         patch.setattr(fs, "take_place", begun)
         patch.setattr(swap._Swap, "_drain", drained)  # noqa: SLF001 - as above
-        patch.setattr(seal, "said_again", said)
         patch.setattr(waiting, "said_again", said)
 
     def late(self, *, leases: bool) -> int:
