@@ -191,6 +191,15 @@ def problems(found: State) -> Iterator[tuple[Path, str]]:
                 yield each.path, f"{torn}. {_IF_NONE} {then}."
 
 
+def _goes_behind(live: Source, path: Path, size: int, *, is_rest: bool) -> bool:
+    """Tell whether a live file of so many bytes still ends where a line, or its rest, may go."""
+    now = os.fstat(live.fd)
+    is_same = now.st_size == size
+    if now.st_size > size and not is_rest:
+        is_same = os.pread(live.fd, 1, now.st_size - 1) == b"\n"
+    return is_same and fs.same_as(now)(path)
+
+
 def _is_torn(live: Source | None) -> bool:
     size = 0 if live is None else live.size()
     return live is not None and size > 0 and live.read_at(size - 1, 1) != b"\n"
@@ -246,8 +255,7 @@ def _brought_over(place: Place, path: Path, told: Waiting) -> Waiting | None:
             data = pack.read_at(start, end - start)
             told = replace(told, batch=Batch(Span(start, end), size))
             _write(place, told)
-            now = os.fstat(live.fd)  # to write that took a while
-            if now.st_size == size and fs.same_as(now)(place.live):
+            if _goes_behind(live, place.live, size, is_rest=is_rest):  # to write that took a while
                 fs.append(place.live, data)
 
 

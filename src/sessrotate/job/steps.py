@@ -139,7 +139,10 @@ def _recovered(job: Job, where: Place) -> Outcome:
         listed, listing = found.manifest, found.listing
         expected = gain.of_finishing(found) if job.dry_run else Forecast()
         goes = disk_use.of(*waiting.free(found)) if job.dry_run else 0
-        is_late = bool(found.late and not found.is_archived and found.late[0][1].size)
+        late = () if found.is_archived else found.late
+        is_late = any(
+            source.read_at(span.end - 1, 1) == b"\n" for source, span in late if span.size
+        )
     left = listed and transaction.unsettled(listed, listing, transaction.in_trash(where))
     was = waiting.packs(where)
     held = sum(each.size for each in was)
