@@ -19,6 +19,7 @@ from support.command_line import ID, boundary, called, row
 from support.crash.changes import Faults, Killed
 from support.homes import Home
 from support.race.writers import take_back
+from support.trimming import keep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -365,3 +366,19 @@ def test_without_leases_late_lines_come_over_at_once(
     home.rotate()
     assert home.stitched() == whole + NEXT
     assert not any(waiting.packs(home.where))
+
+
+@BACK
+def test_late_lines_wait_until_what_their_client_trimmed_is_put_together(
+    home: Home, back: bool
+) -> None:
+    """They may have come over before the trim, so that what was kept has them."""
+    unfinished(home, back=back)
+    killed(home.rotate, at=BEHIND)
+    home.append(boundary(90) + row(91))
+    keep(home.live)
+    waiting.settle(home.where)
+    assert IN_FLIGHT not in home.live.read_bytes()
+    home.rotate()
+    assert home.stitched().count(IN_FLIGHT) == 1
+    assert home.stitched().endswith(boundary(90) + row(91))
