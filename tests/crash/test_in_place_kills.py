@@ -69,7 +69,7 @@ def check_all_crashes(image: Image, history: bytes, again: bytes = b"") -> None:
         if (image, history) in _CHECKED:
             continue
         _CHECKED.add((image, history))
-        with laid_out(image) as found:
+        with one_time(), laid_out(image) as found:
             told = found.stitched()
             assert told.startswith(history), image.shown()
             assert (history + again).startswith(told), image.shown()
