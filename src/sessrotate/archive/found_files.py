@@ -95,7 +95,7 @@ class FoundFiles(Struct, frozen=True, kw_only=True):
     restored: Restored | None
     """What is left of the archive of a session that is whole again. Then `manifest` is None."""
     written: tuple[tuple[Waiting, Source], ...]
-    """The replaced files that wait and got lines since, with what the record says of each."""
+    """The files that wait and that somebody wrote to, with what the record says of each."""
 
     @property
     def intent(self) -> Intent | None:
@@ -332,16 +332,17 @@ def _kept(place: Place, pack: Source | None) -> Iterator[Path]:
 
 
 def _written(place: Place, told: Record, stack: ExitStack) -> Iterator[tuple[Waiting, Source]]:
-    """Open the files that wait and have more than the live file had got of them.
+    """Open the files that wait and are not as they were when the record was written.
 
     One that somebody edited, or that has a second name, may be any file: its lines belong nowhere.
     """
     for each in sorted(told.waiting, key=lambda each: each.number):
-        path = place.waiting / str(each.number)
         with suppress(SessrotateError, OSError):  # it is gone
-            if each.batch is None and path.lstat().st_size == each.mark.size:
+            source = _inside(place, f"{names.WAITING}/{each.number}", stack)
+            now = source.identity()
+            is_same = (now.size, now.modified_ns) == (each.mark.size, each.modified)
+            if is_same and each.batch is None:
                 continue
-            source = _inside(place, f"{names.WAITING}/{path.name}", stack)
             source.freeze()
             if os.fstat(source.fd).st_nlink == 1 and is_at(source, 0, each.mark):
                 yield each, source

@@ -23,6 +23,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from sessrotate import clients, find, names, units
 from sessrotate.archive import (
     archived_file,
@@ -300,7 +302,11 @@ def _live_files(archives: Sequence[Place], sound: set[Path]) -> Iterator[Finding
         where = places.of(path)
         if where is None or where.live not in sound:
             for each in _live_file(path, places):
-                once.setdefault((each.session, each.detail), each)
+                key = each.session, "" if each.kind == "damaged" else each.detail
+                first = once.setdefault(key, each)
+                if first is not each and each.kind == "damaged":  # the same live tail once more
+                    copy = f"{printable(str(path))} is another copy."
+                    once[key] = replace(first, detail=f"{first.detail} {copy}")
     found = [*once.values()]
     lost = {each.session: printable(each.session) for each in found if each.kind == "damaged"}
     folder = place.root() / place.ARCHIVES
@@ -339,15 +345,11 @@ def _trimmed(path: Path, where: Place) -> Iterator[Finding]:
 
 
 def _problem(lost: Place) -> str:
-    """Say what a live tail lacks, the same for each copy of it in another project."""
-    tails = [each for each in place.live_files(lost.session) if owner.without_archive(each.live)]
-    first, *others = tails or [lost]
     try:
-        with state.opened(first) as found:
-            why = str(found.problem)
+        with state.opened(lost) as found:
+            return str(found.problem)
     except SessrotateError as error:
-        why = str(error)
-    return " ".join([why, *(f"{printable(str(each.live))} is another copy." for each in others)])
+        return str(error)
 
 
 def _strange(path: Path) -> Finding | None:

@@ -21,7 +21,7 @@ from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError, SessrotateError, printable
 from sessrotate.in_place import aside, overtaken, second_names, waiting
 from sessrotate.in_place.swap import change_record
-from sessrotate.model import SealedSegment
+from sessrotate.model import FileIdentity, SealedSegment
 from sessrotate.system import in_use, lease
 from sessrotate.system.source import Source
 
@@ -61,11 +61,13 @@ def finish(place: Place, wait: float) -> str | None:
                 return None
             if found.intent.operation == "restore":
                 _check_restored(found)  # before the pack goes, which may be all that is left
+            # As it was before anybody is waited for, who may write to it then.
+            was = None if found.pack is None else found.pack.identity()
             waits = None if found.pack is None else _judged(found, found.pack, seconds)
-            if _close(found, found.intent, waits=waits is not None):
+            if _close(found, found.intent, was, waits=waits is not None):
                 break
     else:
-        raise NotQuietError(waits or _UNKNOWN)
+        raise NotQuietError(_HELD)
     waiting.settle(place)  # what came late goes to the live file
     return waits
 
@@ -131,8 +133,8 @@ def _is_held(found: State, wanted: Sequence[SealedSegment]) -> bool:
     return False
 
 
-def _close(found: State, begun: Intent, *, waits: bool) -> bool:
-    """Remove what is not needed any more; tell whether nothing came to the pack meanwhile.
+def _close(found: State, begun: Intent, was: FileIdentity | None, *, waits: bool) -> bool:
+    """Remove what is not needed any more; tell whether the pack is as it `was` all the time.
 
     The pack goes; or it `waits`, as it does with lines that the live file has yet to get. The
     record says so last; after a restoration, that the live file is whole, and after a rotation,
@@ -140,15 +142,15 @@ def _close(found: State, begun: Intent, *, waits: bool) -> bool:
     new one any more: then the pack is kept.
     """
     place, pack, edited = found.place, found.pack, ""
-    if pack is not None:
-        was = pack.identity()
+    if pack is not None and was is not None:
         if found.match not in {"new", "kept"} or not _is_archived(found, begun, pack):
             edited = aside.said(aside.keep(place, place.pack), place.live)
-        elif waits or found.residue.size:
-            if not waiting.keep(found, was):
+        else:
+            is_same = pack.identity() == was and was.size == pack.size()
+            if is_same and (waits or found.residue.size):
+                is_same = waiting.keep(found, was)
+            if not is_same:
                 return False
-        elif was.size != pack.size():
-            return False
     restored = found.record.restored
     partial = sorted(name for name in found.listing if name.endswith(names.PARTIAL))
     fs.remove_files(place.archive, [names.PACK, names.DRAFT, *partial])

@@ -132,9 +132,9 @@ def settle(place: Place) -> int:
             continue
         with _opened(place, each.path) as pack:
             is_free = _is_free(pack, each.told)
-            told = _brought_over(place, each.path, each.told)
+            told = _brought_over(place, each.told)
             here = pack.identity()
-            if told is None or (here.size, here.modified_ns) != (told.mark.size, told.modified):
+            if (here.size, here.modified_ns) != (told.mark.size, told.modified):
                 continue
             # Nothing tells an edit with the old time set from none, so it is read once more.
             if is_free and is_at(pack, 0, told.mark):
@@ -146,10 +146,9 @@ def settle(place: Place) -> int:
 
 def free(found: State) -> list[Path]:
     """Return the files that wait and can go: nobody writes to them, and they have no half line."""
-    halves = [told for told, source in found.written if _is_torn(source)]
     paths = list[Path]()
     for each in packs(found.place):
-        if each.told is not None and each.told not in halves:
+        if each.told is not None and not _is_torn(_written(found, each.told)):
             with _opened(found.place, each.path) as pack:
                 paths += [each.path] * _is_free(pack, each.told)
     return paths
@@ -175,20 +174,32 @@ def problems(found: State) -> Iterator[tuple[Path, str]]:
                 yield each.path, f"No record explains {shown}: restore the session, then see."
             elif found.problem is None:
                 yield each.path, late_lines.held(each.path)
-        elif each.path.lstat().st_nlink != 1:
+            continue
+        now, source = each.path.lstat(), _written(found, each.told)
+        if now.st_nlink != 1:
             yield each.path, f"{shown} has another name, a hard link: {then}."
-        elif _is_edited(place, each):
+        elif source is None and now.st_mtime_ns != each.told.modified:
             edited = f"A program edited {shown}, a live file that was replaced"
             yield each.path, f"{edited}: {then}."
-        for told, source in found.written:
-            if told == each.told and _is_torn(found.live):
-                quoted = printable(shlex.quote(str(place.live)), 4096)
-                torn = f"{printable(str(place.live))} ends with half a line"
-                end = f"`echo >> {quoted}`, then `sessrotate run`"
-                yield each.path, f"{torn}, so late lines in {shown} wait. {_IF_NONE} {end}."
-            elif told == each.told and _is_torn(source):
-                torn = f"{shown}, a live file that was replaced, ends with half a line"
-                yield each.path, f"{torn}. {_IF_NONE} {then}."
+        elif source is not None and source.size() > each.told.mark.size:
+            yield from ((each.path, why) for why in _torn(found, source, shown, then))
+
+
+def _torn(found: State, source: Source, shown: str, then: str) -> Iterator[str]:
+    """Say why what came to a file that waits does not come over: half a line is in the way."""
+    live = found.place.live
+    if _is_torn(found.live):
+        end = f"`echo >> {printable(shlex.quote(str(live)), 4096)}`, then `sessrotate run`"
+        torn = f"{printable(str(live))} ends with half a line"
+        yield f"{torn}, so late lines in {shown} wait. {_IF_NONE} {end}."
+    elif _is_torn(source):
+        torn = f"{shown}, a live file that was replaced, ends with half a line"
+        yield f"{torn}. {_IF_NONE} {then}."
+
+
+def _written(found: State, told: Waiting) -> Source | None:
+    """Return a file that waits and got lines; None if it is as the record says, or was edited."""
+    return next((source for each, source in found.written if each == told), None)
 
 
 def _goes_behind(live: Source, path: Path, size: int, *, is_rest: bool) -> bool:
@@ -200,45 +211,31 @@ def _goes_behind(live: Source, path: Path, size: int, *, is_rest: bool) -> bool:
     return is_same and fs.same_as(now)(path)
 
 
-def _is_torn(live: Source | None) -> bool:
-    size = 0 if live is None else live.size()
-    return live is not None and size > 0 and live.read_at(size - 1, 1) != b"\n"
-
-
-def _is_edited(place: Place, each: Pack) -> bool:
-    with _opened(place, each.path) as pack:
-        told = each.told
-        is_same = told is None or pack.identity().modified_ns == told.modified
-        return not is_same and told is not None and not is_at(pack, 0, told.mark)
+def _is_torn(source: Source | None) -> bool:
+    """Tell whether a file ends with half a line."""
+    size = 0 if source is None else source.size()
+    return source is not None and size > 0 and source.read_at(size - 1, 1) != b"\n"
 
 
 def _opened(place: Place, path: Path) -> Source:
     return Source.inside(place.archive, f"{names.WAITING}/{path.name}")
 
 
-def _brought_over(place: Place, path: Path, told: Waiting) -> Waiting | None:
-    """Append what came to a file that waits; return what is told then, None if that has to wait.
+def _brought_over(place: Place, told: Waiting) -> Waiting:
+    """Append what came to a file that waits; return what is told then, which may be the same.
 
     Half a line waits for its other half: a client would write its next line behind it.
     """
-    is_known = False
     while True:
-        with state.opened(place) as found, _opened(place, path) as pack:
-            here, live = pack.identity(), found.live
-            if told.batch is None and (here.size, here.modified_ns) == (
-                told.mark.size,
-                told.modified,
-            ):
-                return told
+        with state.opened(place) as found:
+            pack, live = _written(found, told), found.live
             # What was trimmed may have them: it is put together first.
             is_its_own = found.problem is None and not found.is_gone and not found.kept
             if live is None or not is_its_own or found.is_archived or found.intent is not None:
-                return None
-            # It may be any file that somebody gave this name, or an edited one.
-            is_known = is_known or (os.fstat(pack.fd).st_nlink == 1 and is_at(pack, 0, told.mark))
-            if not is_known:
-                return None
-            pack.freeze()
+                return told
+            if pack is None:  # nothing came, or it is none of ours any more
+                return told
+            here = pack.identity()
             if told.batch is not None and (again := said_again(told.batch, pack, 0, live)):
                 fs.append(place.live, again)
                 continue
@@ -251,7 +248,7 @@ def _brought_over(place: Place, path: Path, told: Waiting) -> Waiting | None:
                 _write(place, told)
                 return told
             if _is_torn(live) and not is_rest:
-                return None  # a client is writing a line just now
+                return told  # a client is writing a line just now
             data = pack.read_at(start, end - start)
             told = replace(told, batch=Batch(Span(start, end), size))
             _write(place, told)

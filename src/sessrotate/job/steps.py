@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import units
+from sessrotate import names, units
 from sessrotate.archive import archived_file, state
 from sessrotate.archive.place import Place
+from sessrotate.archive.state import State
 from sessrotate.errors import storage
 from sessrotate.in_place import fleet, gain, operations, recover, waiting
 from sessrotate.in_place.gain import Forecast
@@ -135,24 +136,13 @@ def _recovered(job: Job, where: Place) -> Outcome:
     if plain.gained:
         return _compressed_away(job, where, plain)
     with state.opened(where) as found:
-        todo = recover.plan(found)
-        listed, listing = found.manifest, found.listing
-        expected = gain.of_finishing(found) if job.dry_run else Forecast()
-        goes = disk_use.of(*waiting.free(found)) if job.dry_run else 0
-        late = () if found.is_archived else found.late
-        is_late = any(
-            source.read_at(span.end - 1, 1) == b"\n" for source, span in late if span.size
-        )
-    left = listed and transaction.unsettled(listed, listing, transaction.in_trash(where))
+        todo, listed = recover.plan(found), found.manifest
+        there = transaction.in_trash(where)
+        left = listed and transaction.unsettled(listed, found.listing, there)
+        if job.dry_run:
+            return _would_recover(job, found, todo.sentence or str(left or ""))
     was = waiting.packs(where)
-    held = sum(each.size for each in was)
-    if job.dry_run:
-        said = todo.sentence or str(left or "")
-        if not said:
-            expected, said = Forecast(gained=goes), _WAITS if goes or is_late else ""
-        nothing = Outcome(where, "nothing to do")
-        return job.would(where, expected, gain.measured(where), said) if said else nothing
-    disk = gain.measured(where)
+    held, disk = sum(each.size for each in was), gain.measured(where)
     if todo.sentence or was:
         todo = operations.recover_session(where, job.wait)
     waits = waiting.packs(where)
@@ -165,6 +155,21 @@ def _recovered(job: Job, where: Place) -> Outcome:
         return Outcome(where, "nothing to do")
     gained = disk - gain.measured(where)
     return Outcome(where, "done", freed, gained=gained, detail=past, disk=disk)
+
+
+def _would_recover(job: Job, found: State, said: str) -> Outcome:
+    """Return what would be done with an archive; `said` is what an interrupted run left of it."""
+    where, expected = found.place, Forecast()
+    if said:
+        expected = gain.of_finishing(found)
+    elif names.WAITING in found.listing:
+        expected = Forecast(gained=disk_use.of(*waiting.free(found)))
+        late = () if found.is_archived else found.late
+        ends = (source.read_at(span.end - 1, 1) for source, span in late if span.size)
+        said = _WAITS if expected.gained or b"\n" in ends else ""
+    if not said:
+        return Outcome(where, "nothing to do")
+    return job.would(where, expected, gain.measured(where), said)
 
 
 def _moved_away(job: Job, where: Place) -> Outcome:
