@@ -175,6 +175,26 @@ def test_the_plan_fits_on_a_screen_however_many_sessions_there_are(home: Home) -
     assert "and 22 more" in ended.out
 
 
+def test_a_session_that_two_steps_make_smaller_is_shown_once_with_what_both_free(
+    home: Home,
+) -> None:
+    write(user_folders.config_file(), b'[archive]\nolder_than = "1d"\n')
+    for path in home.live.parent.iterdir():
+        os.utime(path, (0, 0))
+    told = planned()
+    assert [each["action"] for each in told["sessions"]] == [
+        "rotate",
+        "rotate",
+        "archive",
+        "archive",
+    ]
+    by_session = dict.fromkeys((ID, LARGE), 0)
+    for each in told["sessions"]:
+        by_session[each["session"]] += each["disk_bytes_before"] - each["disk_bytes_after"]
+    shown = re.findall(r"^(5e55\S+) .* ([0-9.]+ .iB)\s*$", called("tidy", "--dry-run").out, re.M)
+    assert [frees for _, frees in shown] == [size(by_session[LARGE]), size(by_session[ID])]
+
+
 @pytest.mark.parametrize(("answer", "is_done"), [("y\n", True), ("n\n", False), ("\n", False)])
 def test_a_person_is_shown_the_plan_and_asked(home: Home, answer: str, is_done: bool) -> None:
     code, said = asked(answer, "tidy", env=home.env)

@@ -207,12 +207,14 @@ def test_of_a_restored_session_the_archive_that_is_kept_is_verified(
     home = homes.home(tmp_path, monkeypatch, session(boundaries=3))
     home.rotate()
     home.restore()
-    ended = called("verify", ID)
-    assert (ended.code, ended.err) == (0, "")
-    assert "its old archive, freed when its grace time is over: 3 segm" in ended.out
+    for named in (ID, "--all"):
+        ended = called("verify", named)
+        assert (ended.code, ended.err) == (0, "")
+        assert "its old archive, freed when its grace time is over: 3 segm" in ended.out
     with home.segments()[1].open("r+b") as segment:
         segment.seek(-20, os.SEEK_END)
         segment.write(b"#")
-    ended = called("verify", ID)
-    assert ended.code == 1
-    assert home.segments()[1].name in ended.out
+    for named in (ID, "--all"):
+        ended = called("verify", named)
+        assert ended.code == 1
+        assert home.segments()[1].name in ended.out

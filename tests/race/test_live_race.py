@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,10 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from sessrotate.in_place.waiting import packs
 from support import command_line, homes
 from support.abilities import needs_leases
-from support.command_line import assert_one_sentence, piped
+from support.command_line import assert_one_sentence, called, piped
 from support.homes import snapshot
+from support.portable import have_quiet, lack
 from support.race import everybody, racing
 from support.race.checking import faults, missing
 from support.race.racing import Race, Result
@@ -122,6 +125,22 @@ def all_met(result: Result) -> bool:
 def test_a_race_with_everybody_in_it_loses_nothing(tmp_path: Path, seed: str, leases: bool) -> None:
     race = replace(EVERYBODY, leases=leases, folder=tmp_path, seed=seed)
     raced(race, all_met, everybody.run)
+
+
+def test_what_waits_for_a_clock_that_was_wrong_goes_once_that_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = homes.home(tmp_path, monkeypatch, command_line.session(boundaries=2))
+    lack(monkeypatch, "leases")
+    with monkeypatch.context() as wrong:
+        real = time.time
+        wrong.setattr(time, "time", lambda: real() + 30 * everybody.DAY)
+        home.rotate()
+    have_quiet(monkeypatch, 0)
+    assert len(packs(home.where)) == 1
+    everybody.forget_wrong_clocks(home.config)
+    assert called("run", "--quiet").code == 0
+    assert packs(home.where) == []
 
 
 def _turned(history: bytes) -> bytes:

@@ -71,9 +71,11 @@ def _named(source: str) -> Path:
 def _everything() -> Iterator[Path]:
     """Yield every archive, and every live file that has lost its own."""
     for where in place.archives():
-        if restored.of(where) is not None:
-            continue  # nothing goes on from it
-        yield where.live if _is_only_begun(where) else where.archive
+        left = restored.of(where)
+        if left is not None and not left.has_segments:
+            continue  # all of it was freed
+        # Of what a restored session keeps until its grace time is over, its live file is asked.
+        yield where.live if left is not None or _is_only_begun(where) else where.archive
     yield from (where.live for where in owner.every_without_archive())
 
 

@@ -18,6 +18,7 @@ from sessrotate.in_place.fleet import Known
 from sessrotate.in_place.outcome import Outcome
 
 if TYPE_CHECKING:
+    from sessrotate.clients.in_place import Near
     from sessrotate.in_place.gain import Forecast
     from sessrotate.in_place.operations import Progress
     from sessrotate.job.config.file import Settings
@@ -70,7 +71,7 @@ class Job(Struct):
     run would rotate, of which later steps find less, `planned`, the plan of the pruning, and
     `gained`, how many bytes the disk has more, or will have; `copied` looks once for all of them.
     `recall` stands before what reads sessions: of what is only shown, it may be remembered. `known`
-    is what a plan, which changes nothing, need not look at again.
+    and `near` are what a plan, which changes nothing, need not look at again.
     """
 
     settings: Settings
@@ -86,6 +87,7 @@ class Job(Struct):
     gained: int = 0
     recall: Recall = anew
     known: Known | None = None
+    near: Near | None = None
     copied: Callable[[], Collection[str]] = field(default_factory=lambda: cache(restored.copied))
 
     @property

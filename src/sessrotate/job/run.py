@@ -134,6 +134,7 @@ def plan(
         scope=scope,
         recall=recall,
         known=known,
+        near={},
     )
     unkept = journal.begin("run", is_kept=False)
     stages = _retried([*_stages(job, unkept)], job, unkept)

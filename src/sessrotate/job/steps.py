@@ -64,7 +64,7 @@ def _each(
     would: Callable[[Job, Place], Forecast],
     does: Callable[[Job, Place], int],
     detail: str,
-    measured: Callable[[Place], int] = gain.measured,
+    measured: Callable[[Job, Place], int],
 ) -> Deed:
     """Return the deed that does something to one session after the other.
 
@@ -72,7 +72,7 @@ def _each(
     """
 
     def act(job: Job, where: Place) -> Outcome:
-        disk = measured(where)
+        disk = measured(job, where)
         if job.dry_run:
             expected = would(job, where)
             if not expected.moved:
@@ -82,7 +82,7 @@ def _each(
             freed = does(job, where)
         except archive.NotCompressedError as error:
             return replace(failure(where, error), freed=error.moved)
-        gained = disk - measured(where)
+        gained = disk - measured(job, where)
         if not freed:
             return Outcome(where, "nothing to do")
         return Outcome(where, "done", freed, gained=gained, detail=detail, disk=disk)
@@ -261,7 +261,7 @@ def _due_for_archive(job: Job) -> list[Place]:
 
 def _archivable(job: Job, where: Place) -> Forecast:
     """Return what archiving would move, gain and need, behind a rotation."""
-    expected, rotated = archive.expected(where), job.rotating.get(where)
+    expected, rotated = archive.expected(where, job.near), job.rotating.get(where)
     if rotated is None:
         return expected
     return Forecast(
@@ -315,7 +315,7 @@ STEPS: Final = (
             _archivable,
             _archive,
             "out of the client's folder",
-            archive.measured,
+            lambda job, where: archive.measured(where, job.near),
         ),
     ),
     Step(
@@ -336,7 +336,7 @@ STEPS: Final = (
             _due,
             _empty,
             "freed from the trash",
-            lambda where: trash.measured([where]),
+            lambda _, where: trash.measured([where]),
         ),
     ),
 )

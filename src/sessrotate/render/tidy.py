@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate.errors import InUseError, printable
 from sessrotate.in_place.outcome import Outcome
@@ -21,6 +22,7 @@ from sessrotate.render.outcomes import CHANGED, Seen, Shown
 from sessrotate.render.run import failures
 
 if TYPE_CHECKING:
+    from sessrotate.archive.place import Place
     from sessrotate.job.run import Report
     from sessrotate.reports.next_steps import NextStep
     from sessrotate.reports.on_disk import OnDisk
@@ -82,9 +84,16 @@ class Tidied(Struct, frozen=True):
 
     @property
     def giving(self) -> list[Outcome]:
-        """The sessions that give the disk something, the most first."""
-        found = (each for _, each in self.report.outcomes if each.gained > 0)
-        return sorted(found, key=lambda each: -each.gained)
+        """The sessions that give the disk something, the most first, each once for all steps."""
+        found: dict[Place | None, Outcome] = {}
+        for _, each in self.report.outcomes:
+            if each.gained > 0 and (before := found.get(each.where)):
+                # A later step takes what an earlier one left: the most is what the session took.
+                disk, gained = max(before.disk, each.disk), before.gained + each.gained
+                found[each.where] = replace(before, disk=disk, gained=gained)
+            elif each.gained > 0:
+                found[each.where] = each
+        return sorted(found.values(), key=lambda each: -each.gained)
 
     @property
     def code(self) -> int:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import re
 import shutil
 import tempfile
 import time
@@ -25,8 +24,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from msgspec import structs
 
-from sessrotate import platforms
+from sessrotate import names, platforms
+from sessrotate.archive import record
 from sessrotate.fs import exact
 from support.command_line import ID, called
 from support.homes import OWN_FOLDERS
@@ -402,7 +403,7 @@ def _at_rest(race: Race, folder: Folder, wrote: dict[int, Wrote], result: Result
     for _ in range(_RUNS):
         if not race.leases:
             time.sleep(_DAY)
-        _forget_wrong_clocks(folder)
+        forget_wrong_clocks(folder.config)
         called("run", "--quiet")
         ended = called("split", "--in-place", "--live", "--quiet", str(folder.live))
         if (not ended.code and not race.leases) or NO_SUMMARY in ended.err:
@@ -423,14 +424,14 @@ def _at_rest(race: Race, folder: Folder, wrote: dict[int, Wrote], result: Result
     return faults(history, wrote, late, b"".join(kept), swapped.said(), moved)
 
 
-def _forget_wrong_clocks(folder: Folder) -> None:
+def forget_wrong_clocks(config: Path) -> None:
     """Have nothing wait for a time to come that a clock was set to, as if that had passed."""
     now = time.time_ns()
-    for note in folder.config.glob(f"sessrotate/*/{ID}/waiting/*.json"):
-        text = note.read_text()
-        past = re.sub(r"\b1\d{18}\b", lambda found: str(min(int(found[0]), now)), text)
-        if past != text:
-            note.write_text(past)
+    for path in config.glob(f"sessrotate/*/{ID}/{names.RECORD}"):
+        told = record.read(path.parent)
+        past = tuple(structs.replace(each, since=min(each.since, now)) for each in told.waiting)
+        if past != told.waiting:
+            path.write_bytes(record.dump(structs.replace(told, waiting=past)))
 
 
 def _kept_aside(folder: Folder, history: bytes, wrote: dict[int, Wrote]) -> list[bytes]:
