@@ -89,6 +89,28 @@ def test_what_a_writer_of_the_pack_writes_while_it_is_waited_for_is_not_lost(
 
 
 @needs_leases
+def test_what_a_writer_of_the_pack_edits_in_its_tail_while_it_is_waited_for_is_a_late_line(
+    unsealed: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as before, so that nothing but its time tells that it is another file."""
+    real, writer = lease.read, unsealed.pack.open("r+b")
+    edited = DATA[:-3] + b"!" + DATA[-2:]
+
+    def reading(fd: int) -> lease.Answer:
+        answer = real(fd)
+        if answer == "busy":
+            writer.write(edited)
+            writer.close()
+        return answer
+
+    monkeypatch.setattr(lease, "read", reading)
+    ended = command_line.called("rotate", ID, "--wait", "5")
+    assert writer.closed
+    assert (ended.code, unsealed.pack.exists()) == (0, False)
+    assert unsealed.stitched() == DATA + edited.splitlines(keepends=True)[-1]
+
+
+@needs_leases
 def test_a_replaced_file_that_somebody_has_open_for_writing_waits_however_old_it_is(
     unsealed: Home,
 ) -> None:
