@@ -32,7 +32,7 @@ PACKAGES: Final = {
     "in_place": "find archive segments clients parsing system fs",
     "reading": "find archive segments clients parsing system",
     "retention": "in_place find archive segments clients parsing system fs",
-    "reports": "retention.left_plain retention.sizes in_place.gain in_place.room "
+    "reports": "retention.sizes in_place.gain in_place.room "
     "in_place.outcome in_place.rotate reading find archive segments clients parsing system",
     "hook": "in_place find archive segments clients parsing system fs",
     "job": "retention in_place find archive segments clients parsing system fs",

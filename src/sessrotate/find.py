@@ -213,7 +213,7 @@ def _beginning_with(session: str) -> Iterator[_Match]:
     """Yield the files of all sessions whose id begins so, of which some may be gone."""
     for client in clients.clients():
         yield from (_Match(path, client) for path in client.sessions(session))
-    # A session whose live file is gone, or archived whole, is found by its archive.
+    # A session whose live file is gone, or put away, is found by its archive.
     for where in place.archives(session):
         yield _Match(where.live if where.project else where.archive, clients.in_place().files)
     for client in clients.clients():

@@ -32,7 +32,7 @@ TRASH: Final = "trash"
 """In an archive: the folder of pruned segments, which can be brought back from there."""
 
 ARCHIVED: Final = "archived"
-"""In an archive: the folder of a session that was archived whole, and the start of its drafts."""
+"""In an archive: the folder of a session that was put away, and the start of its drafts."""
 
 RECORD: Final = "record.json"
 """In an archive: where its session stands, unless it is simply rotated."""

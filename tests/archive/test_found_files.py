@@ -255,7 +255,7 @@ def test_a_session_that_was_put_away_has_its_live_file_in_the_archive(home: Home
     away.mkdir()
     home.live.rename(away / home.live.name)
     with looked(home) as found:  # its record is lost
-        assert (found.live is not None, found.is_archived) == (True, True)
+        assert (found.live is not None, found.is_away) == (True, True)
         assert found.header is not None
         assert (found.own > 0, found.prefix >= found.own) == (True, True)
     told = Record(ID, away=PutAway("archived", ""))

@@ -50,7 +50,7 @@ def test_a_session_is_put_away_and_comes_back(home: Home) -> None:
     assert called("verify", ID).code == 0
     assert called("doctor").code == 0
     for arguments in (("archive", "-n", ID), ("archive", ID)):
-        assert "nothing to do: it is archived already" in called(*arguments).out
+        assert "nothing to do: it was put away already" in called(*arguments).out
     assert called("verify", ID).out.startswith(f"{home.archive}: ")
     back = called("restore", ID)
     assert (back.code, back.err) == (0, "")

@@ -19,7 +19,7 @@ import pytest
 from sessrotate import find
 from sessrotate.render import common as render_common
 from sessrotate.reports import discovery
-from sessrotate.retention import archive
+from sessrotate.retention import put_away
 from sessrotate.system import disk_use, in_use
 from support import command_line, fakes, homes, processes
 from support.command_line import ID, assert_one_sentence, called, has_colour, piped, raw_controls
@@ -134,7 +134,7 @@ def test_every_kind_of_session_keeps_to_the_schema(home: Home) -> None:
     command_line.write(folder / "empty.jsonl", b"")
     command_line.write(folder / "torn.jsonl", DATA[:100])
     add(home, OTHER, HOSTILE, cwd=HOSTILE, gitBranch="\x1b")
-    archive.archive(
+    put_away.put_away(
         next(each.place for each in discovery.sessions() if each.place and each.info.id == OTHER), 1
     )
     add(home, LARGE, "x" * 100_000)

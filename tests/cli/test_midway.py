@@ -13,7 +13,7 @@ import pytest
 from sessrotate import fs
 from sessrotate.errors import StorageError
 from sessrotate.render.common import size
-from sessrotate.retention import archive_files
+from sessrotate.retention import away_files
 from sessrotate.system.source import Source
 from support import command_line, homes
 from support.command_line import ID, called, row, write
@@ -48,7 +48,7 @@ def half(home: Home, standing: Step) -> None:
         patch.setattr(fs.Draft, "append", full)
         assert called("archive", ID).code == 74  # all of it is put away, and plain
     (home.archive / "archived" / home.live.name).rename(home.live)
-    archive_files.write_standing(home.where, standing)
+    away_files.write_standing(home.where, standing)
 
 
 def full(*_: object) -> None:
@@ -269,14 +269,14 @@ def test_what_there_was_no_room_for_is_done_when_the_others_have_freed_some(
             (ID, "recover"),
             (LARGE, "rotate"),
         }
-    compress = archive_files.compress
+    compress = away_files.compress
 
     def cramped(*args: Any) -> None:
         if not (home.archive.parent / LARGE).exists():
             full()
         compress(*args)
 
-    monkeypatch.setattr(archive_files, "compress", cramped)
+    monkeypatch.setattr(away_files, "compress", cramped)
     ended = called("tidy", "--yes")
     assert ended.code == 0, ended
     assert "Recovered 1 session, rotated 1 session." in ended.out

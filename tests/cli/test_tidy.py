@@ -191,7 +191,9 @@ def test_a_session_that_two_steps_make_smaller_is_shown_once_with_what_both_free
     by_session = dict.fromkeys((ID, LARGE), 0)
     for each in told["sessions"]:
         by_session[each["session"]] += each["disk_bytes_before"] - each["disk_bytes_after"]
-    shown = re.findall(r"^(5e55\S+) .* ([0-9.]+ .iB)\s*$", called("tidy", "--dry-run").out, re.M)
+    shown = re.findall(
+        r"^(5e55\S+) .* ([0-9.]+ .iB)\s*$", called("tidy", "--dry-run").out, re.MULTILINE
+    )
     assert [frees for _, frees in shown] == [size(by_session[LARGE]), size(by_session[ID])]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sessrotate.retention import archive
+from sessrotate.retention import put_away
 from support import homes
 from support.command_line import (
     COMMAND,
@@ -84,7 +84,7 @@ def test_an_archiving_that_was_killed_is_no_problem_of_what_is_archived(
         with pytest.MonkeyPatch.context() as patch:
             Faults(at).install(patch)
             with suppress(Killed):
-                archive.archive(home.where, 1)
+                put_away.put_away(home.where, 1)
         ended = called("verify", "--all")
         assert (ended.code, ended.err) == (0, ""), ended.out
         assert "problem" not in ended.out

@@ -19,7 +19,7 @@ from sessrotate.archive import place
 from sessrotate.errors import InUseError, RefusedError
 from sessrotate.fs import exact
 from sessrotate.in_place import obstacles
-from sessrotate.retention import archive, unarchive
+from sessrotate.retention import bring_back, put_away
 from sessrotate.system import in_use, lease
 from support import command_line, homes
 from support.command_line import boundary, row
@@ -55,8 +55,8 @@ def restore(home: Home) -> object:
     return home.restore()
 
 
-def put_away(home: Home) -> object:
-    return archive.archive(home.where, 0.2)
+def put_it_away(home: Home) -> object:
+    return put_away.put_away(home.where, 0.2)
 
 
 def to_rotate(home: Home) -> None:
@@ -74,8 +74,8 @@ DEEDS: Final = pytest.mark.parametrize(
     [
         pytest.param(to_rotate, rotate, id="rotate"),
         pytest.param(to_restore, restore, id="restore"),
-        pytest.param(to_rotate, put_away, id="archive"),
-        pytest.param(to_restore, put_away, id="archive what was rotated"),
+        pytest.param(to_rotate, put_it_away, id="archive"),
+        pytest.param(to_restore, put_it_away, id="archive what was rotated"),
     ],
 )
 
@@ -93,7 +93,7 @@ def kept() -> list[Path]:
 def test_what_is_saved_at_the_last_moment_stays(
     home: Home, prepare: Callable[[Home], None], deed: Callable[[Home], object], data: bytes
 ) -> None:
-    if deed is not put_away:
+    if deed is not put_it_away:
         needs_exchange()
     prepare(home)
     before = home.live.read_bytes()
@@ -104,7 +104,7 @@ def test_what_is_saved_at_the_last_moment_stays(
     assert home.live.read_bytes() == data
     assert home.live.stat().st_nlink == 1
     # What it had replaced had no other name any more, unless it is all in what was saved.
-    is_in_it = deed is put_away or data.startswith(before)
+    is_in_it = deed is put_it_away or data.startswith(before)
     assert [path.read_bytes() for path in kept()] == ([] if is_in_it else [before])
     assert not home.pack.exists()
     assert not (home.archive / "live.partial").exists()
@@ -114,14 +114,14 @@ def test_what_is_saved_at_the_last_moment_stays(
 def test_of_several_saves_at_the_last_moment_the_last_stays_and_none_is_lost(
     home: Home, prepare: Callable[[Home], None], deed: Callable[[Home], object]
 ) -> None:
-    if deed is not put_away:
+    if deed is not put_it_away:
         needs_exchange()
     prepare(home)
     before = home.live.read_bytes()
     with Newcomers(home.live, [EARLIER, SAVED]).coming(), pytest.raises(InUseError) as caught:
         deed(home)
     assert home.live.read_bytes() == SAVED
-    replaced = [] if deed is put_away or SAVED.startswith(before) else [before]
+    replaced = [] if deed is put_it_away or SAVED.startswith(before) else [before]
     paths = kept()
     assert sorted(path.read_bytes() for path in paths) == sorted([EARLIER, *replaced])
     assert all(str(path) in str(caught.value) for path in paths)
@@ -138,15 +138,15 @@ def test_of_several_saves_at_the_last_moment_the_last_stays_and_none_is_lost(
 def test_a_session_that_is_deleted_at_the_last_moment_does_not_come_back(
     home: Home, prepare: Callable[[Home], None], deed: Callable[[Home], object]
 ) -> None:
-    if deed is not put_away:
+    if deed is not put_it_away:
         needs_exchange()
     prepare(home)
     before = home.live.read_bytes()
     with Newcomers(home.live, [None]).coming(), pytest.raises(InUseError) as caught:
         deed(home)
     assert not home.live.exists()
-    assert deed is put_away or "move it back" in str(caught.value)
-    assert [path.read_bytes() for path in kept()] == ([] if deed is put_away else [before])
+    assert deed is put_it_away or "move it back" in str(caught.value)
+    assert [path.read_bytes() for path in kept()] == ([] if deed is put_it_away else [before])
 
 
 def test_what_was_saved_at_the_last_moment_is_rotated_by_the_next_run(home: Home) -> None:
@@ -206,7 +206,7 @@ def test_what_is_saved_while_a_session_is_put_away_stays_beside_what_was_before(
 
     monkeypatch.setattr(lease, "settled", saving)
     with pytest.raises(InUseError) as caught:
-        put_away(home)
+        put_it_away(home)
     assert home.live.read_bytes() == SAVED
     (path,) = kept()
     assert path.read_bytes() == DATA
@@ -215,12 +215,12 @@ def test_what_is_saved_while_a_session_is_put_away_stays_beside_what_was_before(
 
 
 def test_what_is_saved_before_a_session_comes_back_stays(home: Home) -> None:
-    put_away(home)
+    put_it_away(home)
     with Newcomers(home.live, [SAVED]).coming(), pytest.raises(InUseError):
-        unarchive.unarchive(home.where, 0.2)
+        bring_back.bring_back(home.where, 0.2)
     assert home.live.read_bytes() == SAVED
     home.live.rename(home.live.with_suffix(".mine"))
-    unarchive.unarchive(home.where, 0.2)
+    bring_back.bring_back(home.where, 0.2)
     assert home.live.read_bytes() == DATA
 
 
@@ -229,12 +229,12 @@ def test_a_file_beside_the_session_that_is_saved_at_the_last_moment_stays(home: 
     line = b'{"sessionId":"%s","type":"user","uuid":"1"}\n' % command_line.ID.encode()
     agent.write_bytes(line)
     with Newcomers(agent, [line * 2]).coming(), pytest.raises(InUseError):
-        put_away(home)
+        put_it_away(home)
     assert agent.read_bytes() == line * 2
     assert home.live.read_bytes() == DATA
-    put_away(home)
+    put_it_away(home)
     assert not agent.exists()
-    unarchive.unarchive(home.where, 0.2)
+    bring_back.bring_back(home.where, 0.2)
     assert agent.read_bytes() == line * 2
 
 
@@ -304,7 +304,7 @@ def test_an_edit_in_place_at_the_last_moment_is_not_lost(
 def test_a_session_that_is_gone_when_it_is_to_be_changed_is_refused(home: Home) -> None:
     home.live.unlink()
     with pytest.raises(RefusedError):
-        put_away(home)
+        put_it_away(home)
 
 
 # ── a folder that is mounted by itself ───────────────────────────────────────────────────────
@@ -323,12 +323,12 @@ def mounted_apart(patch: pytest.MonkeyPatch, *paths: Path) -> None:
     patch.setattr(obstacles, "disk_of", disk_of)
 
 
-@pytest.mark.parametrize("deed", [rotate, put_away])
+@pytest.mark.parametrize("deed", [rotate, put_it_away])
 def test_a_session_in_a_mount_of_its_own_is_refused_before_anything_is_written(
     home: Home, monkeypatch: pytest.MonkeyPatch, deed: Callable[[Home], object]
 ) -> None:
     mounted_apart(monkeypatch, home.live)
-    monkeypatch.setattr("sessrotate.retention.archive.disk_of", obstacles.disk_of)
+    monkeypatch.setattr("sessrotate.retention.put_away.disk_of", obstacles.disk_of)
     before = homes.snapshot(home.config / "projects")
     with pytest.raises(RefusedError, match="mount"):
         deed(home)
@@ -346,7 +346,7 @@ def test_doctor_names_a_mount_between_sessions_and_archives(
     assert "mount" in finding.detail
 
 
-@pytest.mark.parametrize("deed", [rotate, put_away])
+@pytest.mark.parametrize("deed", [rotate, put_it_away])
 def test_a_second_name_that_the_system_refuses_leaves_nothing(
     home: Home, monkeypatch: pytest.MonkeyPatch, deed: Callable[[Home], object]
 ) -> None:
@@ -376,7 +376,7 @@ def test_a_file_system_without_hard_links_is_named_and_what_works_there(
         rotate(home)
     assert home.live.read_bytes() == DATA
     assert not home.archive.exists()
-    put_away(home)
+    put_it_away(home)
     assert not home.live.exists()
     assert command_line.called("restore", command_line.ID).code == 0
     assert home.live.read_bytes() == DATA

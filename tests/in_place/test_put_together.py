@@ -19,7 +19,7 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import trim
 from sessrotate.errors import InUseError, RefusedError, StorageError
 from sessrotate.in_place import overtaken, seal
-from sessrotate.retention import archive
+from sessrotate.retention import put_away
 from sessrotate.segments import scan
 from sessrotate.system.source import Source
 from sessrotate.units import amount
@@ -295,7 +295,7 @@ def test_a_name_that_is_there_for_the_trim_is_in_nobodys_way(home: Home) -> None
 
 def test_what_is_put_away_has_no_name_left_where_it_was(home: Home) -> None:
     link(home)
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     assert called("verify", ID).code == 0
     assert called("restore", ID).code == 0
     assert home.live.read_bytes() == DATA

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from sessrotate.errors import SessrotateError
-from sessrotate.retention import archive, unarchive
+from sessrotate.retention import bring_back, put_away
 from sessrotate.system import in_use, zstd
 from support import command_line, homes
 from support.command_line import row
@@ -62,17 +62,17 @@ def restore(home: Home) -> None:
     home.restore(WAIT)
 
 
-def put_away(home: Home) -> None:
-    archive.archive(home.where, WAIT)
+def put_it_away(home: Home) -> None:
+    put_away.put_away(home.where, WAIT)
 
 
-def bring_back(home: Home) -> None:
-    unarchive.unarchive(home.where, WAIT)
+def bring_it_back(home: Home) -> None:
+    bring_back.bring_back(home.where, WAIT)
 
 
 PREPARED: Final[dict[Callable[[Home], None], Callable[[Home], None]]] = {
     restore: rotate,
-    bring_back: put_away,
+    bring_it_back: put_it_away,
 }
 
 
@@ -98,7 +98,7 @@ def is_there(config: Path, line: bytes) -> bool:
     return False
 
 
-@pytest.mark.parametrize("deed", [rotate, restore, put_away, bring_back])
+@pytest.mark.parametrize("deed", [rotate, restore, put_it_away, bring_it_back])
 def test_the_last_save_is_never_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: Callable[[Home], None], seed: str
 ) -> None:

@@ -15,7 +15,7 @@ from sessrotate.clients.preview import EDGE
 from sessrotate.in_place import aside
 from sessrotate.reports import continuing, discovery, file_edges
 from sessrotate.reports.session_info import SessionInfo
-from sessrotate.retention import archive, prune
+from sessrotate.retention import prune, put_away
 from sessrotate.retention.policy import Policy
 from sessrotate.segments import live_header
 from support import command_line, homes, oracle
@@ -193,7 +193,7 @@ def test_a_session_that_is_put_away_is_listed_by_what_it_says(
         home.rotate()
     before = only()
     assert before.archived_bytes is not None
-    archive.archive(home.where, 0.2)
+    put_away.put_away(home.where, 0.2)
     found = only()
     assert (found.id, found.is_live) == (before.id, False)
     assert (found.bytes, found.live_tail_bytes) == (0, 0)
@@ -353,7 +353,7 @@ def test_when_it_was_used_is_said_as_before_once_it_is_put_away(
         home.rotate()
     os.utime(home.live, (4e9, 4e9))
     before = only()
-    archive.archive(home.where, 0.2, lambda _done: None)
+    put_away.put_away(home.where, 0.2, lambda _done: None)
     after = only()
     assert after.is_away
     assert (after.last_used, after.ended) == (before.last_used, before.ended)

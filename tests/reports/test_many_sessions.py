@@ -20,7 +20,7 @@ from sessrotate.in_place import operations
 from sessrotate.job.config import file
 from sessrotate.reading.search import Query
 from sessrotate.reports import discovery, machine_search
-from sessrotate.retention import archive
+from sessrotate.retention import put_away
 from support import homes
 from support.command_line import ID, write
 from support.talks import talk
@@ -44,7 +44,7 @@ LOOKS: dict[str, Callable[[], object]] = {
     "list": lambda: [*discovery.sessions(hidden=True)],
     "status": lambda: status.Look(file.parsed(""), time.time()).whole(homes.silent),
     "doctor": doctor.look,
-    "archive": lambda: [*_plans(archive.wanted(1.0, None, LATER))],
+    "archive": lambda: [*_plans(put_away.wanted(1.0, None, LATER))],
 }
 
 

@@ -14,7 +14,7 @@ import generate_session
 from sessrotate.reports import session_report
 from sessrotate.reports.counting import CALLS, LARGEST, TOOLS, Counts
 from sessrotate.reports.model import SessionReport
-from sessrotate.retention import archive
+from sessrotate.retention import put_away
 from support import report_oracle, sets
 from support.command_line import ID, boundary, row, session, write
 from support.homes import Home, content, home, on_disk, rewrite, snapshot
@@ -316,7 +316,7 @@ def test_a_file_outside_of_a_client_s_folder_is_split_instead(tmp_path: Path) ->
 
 def test_a_session_that_is_put_away_is_reported(place: Home) -> None:
     data = place.live.read_bytes()
-    archive.archive(place.where, 0.2)
+    put_away.put_away(place.where, 0.2)
     found = report(place.live)
     check(found, data)
     assert found.would_free == 0

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sessrotate import fs, names, units
-from sessrotate.archive import archived_file, continued, record
+from sessrotate.archive import away_file, live_tail, record
 from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.place import Place, that_wait
 from sessrotate.archive.record import Intent, Record, Waiting
@@ -109,8 +109,8 @@ class FoundFiles(Struct, frozen=True, kw_only=True):
         return bool(live and pack and pack.identity().is_same_file(live.identity()))
 
     @property
-    def is_archived(self) -> bool:
-        """Whether the session was archived whole, or is on its way there or back."""
+    def is_away(self) -> bool:
+        """Whether the session was put away, or is on its way there or back."""
         return self.record.away is not None
 
     @property
@@ -216,7 +216,7 @@ def look(
     doing = told.intent
     pack = _inside(place, names.PACK, stack) if names.PACK in listing else None
     if source is None and told.away is not None:
-        source = archived_file.opened(place)
+        source = away_file.opened(place)
         source = None if source is None else stack.enter_context(source)
     is_gone = source is None
     if source is None and pack is not None and doing is not None:
@@ -228,7 +228,7 @@ def look(
     for file in (pack, source):
         if file is not None:
             file.freeze()
-    line = b"" if source is None else continued.first_line(source)
+    line = b"" if source is None else live_tail.first_line(source)
     header = live_header.parse(line, place.session)
     is_pack = False
     if pack is not None and source is not None:  # to ask one that was put away takes long
@@ -266,7 +266,7 @@ def _told(
         if recorded is not None and not is_away:
             return record.parse(recorded, place.session)
     is_asked = recorded is not None or is_away
-    return archived_file.told(place) if is_asked else Record(place.session)
+    return away_file.told(place) if is_asked else Record(place.session)
 
 
 def _listed(
@@ -294,7 +294,7 @@ def _listed(
         return found, None
     # A copy from before was put back, or the record is lost, if it has all that is archived; and
     # what was put away may have been whole.
-    if found is not None and found.source_bytes and continued.holds(whole, found.segments):
+    if found is not None and found.source_bytes and live_tail.holds(whole, found.segments):
         return None, restored_archive(place.archive, place.session, listing, record.UNKNOWN)
     return found, None
 
@@ -402,7 +402,7 @@ def _counts_all(found: FoundFiles, begun: Intent) -> bool:
     if not begun.count or header is None or live is None or listed is None:
         return False
     is_all = header.index == begun.first + begun.count
-    return is_all and continued.ends_at(listed, header) and not continued.misfit(header, live)
+    return is_all and live_tail.ends_at(listed, header) and not live_tail.misfit(header, live)
 
 
 def drafted(found: FoundFiles) -> Drafted:

@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from sessrotate import clients, names, platforms
-from sessrotate.archive import continued, place, record
+from sessrotate.archive import live_tail, place, record
 from sessrotate.archive.place import Place
 from sessrotate.clients import common
 from sessrotate.clients.common import listed, real
@@ -79,14 +79,14 @@ def of_copy(path: Path) -> Place | None:
     None if the file is no live tail, or the session's own. Its archive may be missing. A link
     outside of the folder of projects stands for what it leads to.
     """
-    if not continued.begins_so(meant(path)):
+    if not live_tail.begins_so(meant(path)):
         return None
     return _copied(meant(path), Places().own(path))
 
 
 def _copied(path: Path, own: Place | None) -> Place | None:
     """Return the same of a file whose `own` place is known."""
-    header = continued.tail_header(path, but=None if own is None else own.session)
+    header = live_tail.tail_header(path, but=None if own is None else own.session)
     if header is None:
         return None
     config, live = real(clients.in_place().files.projects_folder()).parent, path.absolute()
@@ -124,7 +124,7 @@ def problem(where: Place, *, adopt: bool = False) -> str | None:
 
     A copy under another name may be, if its owner wants to `adopt` it as a session of its own.
     """
-    header = None if adopt else continued.tail_header(where.live, but=where.session)
+    header = None if adopt else live_tail.tail_header(where.live, but=where.session)
     if header is not None:
         return _copy(where.live, header.root)
     return _stranger(where) if is_stranger(where) else None
@@ -191,7 +191,7 @@ def without_archive(path: Path, places: Places | None = None) -> Place | None:
     A copy of one counts, a fork (which copied the header and is whole) does not. `places` are those
     of other files.
     """
-    if not continued.begins_so(path):
+    if not live_tail.begins_so(path):
         return None
     where = read_with(path, places)
     if where is None or place.holds_something(where.archive) or not _is_headed(path, where.session):
@@ -211,7 +211,7 @@ def every_without_archive() -> Iterator[Place]:
 def _is_headed(path: Path, session: str) -> bool:
     try:
         with Source.itself(path) as source:
-            return live_header.parse(continued.first_line(source), session) is not None
+            return live_header.parse(live_tail.first_line(source), session) is not None
     except (SessrotateError, OSError):
         return False
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from sessrotate import clients, names
-from sessrotate.archive import continued, place, record
+from sessrotate.archive import live_tail, place, record
 from sessrotate.archive.found_files import FoundFiles, Restored, restored_archive
 from sessrotate.archive.place import Place
 from sessrotate.clients.common import listed, names_in, real
@@ -29,9 +29,9 @@ def of(where: Place) -> Restored | None:
 
     Told by how the live file begins; `state.opened` reads more.
     """
-    if continued.is_behind_link(where.archive) or not (at := record.told(where.archive).restored):
+    if live_tail.is_behind_link(where.archive) or not (at := record.told(where.archive).restored):
         return None
-    is_whole = os.path.lexists(where.live) and not continued.begins_so(where.live)
+    is_whole = os.path.lexists(where.live) and not live_tail.begins_so(where.live)
     found = restored_archive(where.archive, where.session, frozenset(names_in(where.archive)), at)
     return found if found.files and is_whole else None
 
@@ -65,7 +65,7 @@ def is_held(found: FoundFiles) -> bool:
     if kept is None or kept.listed is None or found.live is None:
         return False
     with suppress(SessrotateError, OSError):
-        return continued.holds(found.live, kept.listed.segments)
+        return live_tail.holds(found.live, kept.listed.segments)
     return False
 
 
@@ -78,8 +78,8 @@ def is_needed(found: FoundFiles, copied: Callable[[], Collection[str]]) -> bool:
     if kept is None or kept.listed is None:
         return False
     for each in place.live_files(session):
-        header = continued.tail_header(each.live)
-        if header is not None and continued.ends_at(kept.listed, header):
+        header = live_tail.tail_header(each.live)
+        if header is not None and live_tail.ends_at(kept.listed, header):
             return True
     return session in copied()
 
@@ -91,7 +91,7 @@ def copied() -> frozenset[str]:
     """
     found, files = set(), clients.in_place().files
     for path in (*files.sessions(), *files.copies()):
-        header = continued.tail_header(path, but=names.session_of(path.name))
+        header = live_tail.tail_header(path, but=names.session_of(path.name))
         if header is not None:
             found.add(header.root)
     return frozenset(found)
@@ -115,7 +115,7 @@ def lacking(found: FoundFiles) -> str | None:
     if is_held(found):
         return None
     since = f" on {printable(kept.at)}" if kept.at else ""
-    first = f"`sessrotate restore {session}` puts it back first; then " if found.is_archived else ""
+    first = f"`sessrotate restore {session}` puts it back first; then " if found.is_away else ""
     return (
         f"{live} does not match the history that was restored{since}, which is still in {archive}: "
         f"{first}move the file away, then `sessrotate restore {session}` brings that back."

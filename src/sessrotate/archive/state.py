@@ -17,15 +17,15 @@ from typing import Final
 from msgspec.structs import asdict
 
 from sessrotate.archive import (
-    continued,
-    continuity,
     found_files,
+    live_tail,
+    misfits,
     recovery_table,
     trimmed,
 )
-from sessrotate.archive.continued import Cut
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.late_lines import is_at, of_waiting, residue
+from sessrotate.archive.live_tail import Cut
 from sessrotate.archive.owner import check_own
 from sessrotate.archive.place import Place
 from sessrotate.archive.recovery_table import Deed, Drafted, Match, Standing
@@ -73,7 +73,7 @@ class State(FoundFiles, frozen=True, kw_only=True):
     def is_rotated(self) -> bool:
         """Whether anything but the live file belongs to the history, or once did."""
         is_parted = any((self.header, self.manifest, self.intent, self.kept, self.problem))
-        return self.is_archived or is_parted
+        return self.is_away or is_parted
 
     @property
     def prefix(self) -> int:
@@ -130,7 +130,7 @@ def _judged(found: FoundFiles) -> State:
     rest = _residue(found) if was_swapped else _NONE
     reason = None
     if found.header is not None and found.live is not None:
-        reason = continued.misfit(found.header, found.live)
+        reason = live_tail.misfit(found.header, found.live)
     cut = None if reason is None else _cut(found, listed)
     is_pack_known = (
         begun is not None
@@ -153,7 +153,7 @@ def _judged(found: FoundFiles) -> State:
         late=tuple(_late(found, rest)),
         cut=cut if begun is None or begun.moves_nothing else None,
         problem=in_pack
-        or continuity.problem(
+        or misfits.problem(
             found,
             listed,
             "before" if row is None else row.standing,
@@ -165,9 +165,9 @@ def _judged(found: FoundFiles) -> State:
 
 def _cut(found: FoundFiles, listed: Manifest | None) -> Cut | None:
     header, live = found.header, found.live
-    if header is None or live is None or listed is None or not continued.ends_at(listed, header):
+    if header is None or live is None or listed is None or not live_tail.ends_at(listed, header):
         return None
-    cut = continued.cut(header, live)
+    cut = live_tail.cut(header, live)
     if cut is None or not cut.is_same or found.kept:
         return cut
     # Somebody else may have changed what stands there, and it goes with the next swap.
@@ -209,7 +209,7 @@ def uncounted(found: FoundFiles) -> tuple[SealedSegment, ...]:
 def are_held(found: FoundFiles, entries: Sequence[SealedSegment]) -> bool:
     """Tell whether the live file has these segments, as it had when they were copied. Reads it."""
     shift = 0 if found.header is None else live_header.prefix(found.header) - found.header.start
-    return found.live is not None and continued.holds(found.live, entries, shift)
+    return found.live is not None and live_tail.holds(found.live, entries, shift)
 
 
 def _residue(found: FoundFiles) -> Span:

@@ -62,10 +62,11 @@ SAYS: Final = {
     "doubled: put away": "{why}",
     "damaged: project": "The session was put away, and its record.json, which names its project, "
     "is lost or damaged: `sessrotate restore {session} --project FOLDER` brings it back.",
-    "interrupted: unarchiving": "Bringing the session back was interrupted: `sessrotate restore "
+    "interrupted: bringing back": "Bringing the session back was interrupted: `sessrotate restore "
     "{session}` finishes that, and so does the next run.",
-    "interrupted: archiving": "Archiving was interrupted: finish with `sessrotate archive "
-    "{session}`, as the next run does, or undo it with `sessrotate restore {session}`.",
+    "interrupted: putting away": "Putting the session away was interrupted: finish with "
+    "`sessrotate archive {session}`, as the next run does, or undo it with `sessrotate restore "
+    "{session}`.",
     "interrupted: plain": "The session was put away, and has not been compressed yet: `sessrotate "
     "archive {session}` compresses it.",
     # Of an archive whose session is in place: the first of these.

@@ -21,7 +21,7 @@ from sessrotate.in_place.room import NoRoomError
 from sessrotate.job import journal
 from sessrotate.render import outcomes
 from sessrotate.render.outcomes import Shown
-from sessrotate.retention import archive
+from sessrotate.retention import put_away
 
 
 def command(
@@ -42,14 +42,14 @@ def command(
     `stitch`, `verify` and `export` still find them by id, and `restore` puts them back. A session
     that a client is running stays where it is.
 
-    One session that you name is archived at once. For several, you see the plan first and confirm
+    One session that you name is put away at once. For several, you see the plan first and confirm
     it.
     """
     one_of(sessions, older_than is not None, "a SESSION or pass --older-than AGE")
     if older_than is None:
         wanted = [find.live_of(find.path_of(name)) for name in sessions or []]
     else:
-        wanted = archive.wanted(older_than, None, time.time())
+        wanted = put_away.wanted(older_than, None, time.time())
     # What was put away says less of itself.
     seen = archives.seen(() if as_json else wanted)
     number = itertools.count(1)
@@ -73,7 +73,7 @@ def command(
         return replace(told, lines=lines, warnings=[error or kept.failure])
 
     def do() -> Shown:
-        found = kept.noting("archive", each(wanted, act, "archive the session"))
+        found = kept.noting("archive", each(wanted, act, "put the session away"))
         return shown([*found], dry_run=False)
 
     is_seen = dry_run or (is_bulk and not yes)
@@ -84,15 +84,15 @@ def command(
 
 def _archived(where: Place, wait: float, progress: Callable[[int], None]) -> Outcome:
     """Archive one session, and return what became of it."""
-    before = archive.measured(where)
+    before = put_away.measured(where)
     try:
-        freed = archive.archive(where, wait, progress)
-    except archive.NotCompressedError as error:
+        freed = put_away.put_away(where, wait, progress)
+    except put_away.NotCompressedError as error:
         return replace(failure(where, error), freed=error.moved)
-    gained = before - archive.measured(where)
+    gained = before - put_away.measured(where)
     if not (freed or gained):
         return _nothing(where)
-    return Outcome(where, "done", freed, archive.stored(where), gained, disk=before)
+    return Outcome(where, "done", freed, put_away.stored(where), gained, disk=before)
 
 
 def _plans(wanted: Sequence[Place]) -> Iterator[Outcome]:
@@ -102,7 +102,7 @@ def _plans(wanted: Sequence[Place]) -> Iterator[Outcome]:
 
     def plan(where: Place) -> Outcome:
         nonlocal to_come
-        expected, disk = archive.expected(where, near), archive.measured(where, near)
+        expected, disk = put_away.expected(where, near), put_away.measured(where, near)
         if not (expected.moved or expected.gained):
             return _nothing(where)
         try:
@@ -110,12 +110,12 @@ def _plans(wanted: Sequence[Place]) -> Iterator[Outcome]:
         except NoRoomError as error:  # it is moved, and stays plain
             return replace(failure(where, error), freed=expected.moved)
         to_come += max(0, expected.gained)
-        size = max(0, (expected.moved or archive.stored(where)) - max(0, expected.gained))
+        size = max(0, (expected.moved or put_away.stored(where)) - max(0, expected.gained))
         return Outcome(where, "planned", expected.moved, size, gained=expected.gained, disk=disk)
 
-    return each(wanted, plan, "archive the session")
+    return each(wanted, plan, "put the session away")
 
 
 def _nothing(where: Place) -> Outcome:
-    size = archive.stored(where)
-    return Outcome(where, "nothing to do", size=size, detail="it is archived already")
+    size = put_away.stored(where)
+    return Outcome(where, "nothing to do", size=size, detail="it was put away already")

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from sessrotate import find, names
-from sessrotate.archive import continued, owner, place, restored, trimmed
+from sessrotate.archive import live_tail, owner, place, restored, trimmed
 from sessrotate.archive.place import Place
 from sessrotate.cli import streams
 from sessrotate.cli.options import Every, Json, ManySegments, Quiet, one_of
@@ -81,7 +81,7 @@ def _everything() -> Iterator[Path]:
 
 def _is_only_begun(where: Place) -> bool:
     """Tell whether a kill left an archive's folder before anything of the session was in it."""
-    if not where.live.exists() or continued.begins_so(where.live):
+    if not where.live.exists() or live_tail.begins_so(where.live):
         return False
     try:
         return all(path.name.endswith(names.PARTIAL) for path in where.archive.iterdir())
@@ -139,7 +139,7 @@ def _summary(holder: Holder) -> str:
         many = common.count(kept, "segment")
     else:
         live = "the live file is gone" if found.is_gone else "the live file"
-        live = "the rest, put away" if found.is_archived else live
+        live = "the rest, put away" if found.is_away else live
         many = f"{common.count(kept, 'archived segment')} and {live}"
     return f"{many}, {common.size(holder.size)}: {_whole(pruned)}"
 

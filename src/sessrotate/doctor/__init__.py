@@ -27,10 +27,10 @@ from msgspec.structs import replace
 
 from sessrotate import clients, find, names, units
 from sessrotate.archive import (
-    archived_file,
+    away_file,
     clock,
-    continued,
     found_files,
+    live_tail,
     owner,
     place,
     record,
@@ -48,7 +48,7 @@ from sessrotate.errors import DamagedError, RequestError, SessrotateError, print
 from sessrotate.in_place import aside, fleet, recover, waiting
 from sessrotate.in_place.obstacles import disk
 from sessrotate.job.schedule.installed import installed
-from sessrotate.retention import left_plain, restore, transaction, trash
+from sessrotate.retention import restore, sizes, transaction, trash
 from sessrotate.system import inside, locks
 from sessrotate.system.source import PIECE, is_zeros
 
@@ -141,7 +141,7 @@ def _archive(where: Place, sound: set[Path]) -> Iterator[Finding]:
     say = partial(finding, path=where.archive, session=where.session, live=where.live)
     try:
         with state.opened(where) as found:
-            yield from _put_away(found, say) if found.is_archived else _in_place(found, say)
+            yield from _put_away(found, say) if found.is_away else _in_place(found, say)
             yield from _restored(found, say)
             details = [problem.detail for problem in found.cuts]
             if details:
@@ -160,20 +160,20 @@ def _put_away(found: State, say: Say) -> Iterator[Finding]:
 
     Raises DamagedError if what was put away is lost.
     """
-    where, note = found.place, archived_file.note(found.place)
+    where, note = found.place, away_file.note(found.place)
     is_half = note is None or note.standing != "archived"
     try:
-        archived_file.check_single(where) if is_half else archived_file.check_away(where)
+        away_file.check_single(where) if is_half else away_file.check_away(where)
     except RequestError as error:
         yield say("doubled: put away", why=error)
         return
     if not where.project:
         yield say("damaged: project")
     elif note is not None and note.standing == "unarchiving":
-        yield say("interrupted: unarchiving")
+        yield say("interrupted: bringing back")
     elif is_half or any(map(names.is_leftover, found.listing)):
-        yield say("interrupted: archiving")
-    elif left_plain.of(where).gained:
+        yield say("interrupted: putting away")
+    elif sizes.left_plain(where).gained:
         yield say("interrupted: plain")
     else:
         yield from _sealed(found, say)
@@ -263,7 +263,7 @@ def _restored(found: State, say: Say) -> Iterator[Finding]:
     if kept is not None:
         if (lacks := restored.lacking(found)) is not None:  # it reads the live file
             yield say("lacking", why=lacks)
-        elif not kept.at and not found.is_archived:
+        elif not kept.at and not found.is_away:
             yield say("damaged: date")
     elif found.record.restored == record.UNKNOWN and found.header is not None:
         yield say("damaged: record", record=found.place.archive / names.RECORD)
@@ -319,7 +319,7 @@ def _live_files(archives: Sequence[Place], sound: set[Path]) -> Iterator[Finding
 
 def _live_file(path: Path, places: Places) -> Iterator[Finding]:
     """Yield the first thing that is wrong with a live file."""
-    begins_so = continued.begins_so(path)
+    begins_so = live_tail.begins_so(path)
     strange = None if begins_so else _strange(path)
     if strange is not None:
         yield strange

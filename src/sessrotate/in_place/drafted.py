@@ -12,8 +12,8 @@ from __future__ import annotations
 import stat
 
 from sessrotate import names, platforms
-from sessrotate.archive.continued import first_line, has_all_of, holds
 from sessrotate.archive.late_lines import begins_with, is_at
+from sessrotate.archive.live_tail import first_line, has_all_of, holds
 from sessrotate.archive.record import Intent, Mark
 from sessrotate.archive.recovery_table import Drafted
 from sessrotate.archive.state import State

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import clients
-from sessrotate.archive import continued, owner
+from sessrotate.archive import live_tail, owner
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.clients.common import is_folder
@@ -79,7 +79,7 @@ def owned(wanted: Iterable[tuple[Place, int]]) -> list[tuple[Place, int]]:
 
 
 def _is_plain(path: Path) -> bool:
-    return not (continued.begins_so(path) or is_folder(path.with_suffix("")))
+    return not (live_tail.begins_so(path) or is_folder(path.with_suffix("")))
 
 
 def _is_to_heal(path: Path) -> bool:
@@ -233,11 +233,11 @@ def live_size(where: Place, otherwise: int = 0) -> int:
 def may_be_rewound(path: Path) -> bool:
     """Tell whether a live file may need rows of its archive; one that cannot be read does not."""
     try:
-        if not continued.begins_so(path):
+        if not live_tail.begins_so(path):
             return False
         with Source.itself(path) as source:
-            header = live_header.parse(continued.first_line(source))
-            if header is None or continued.misfit(header, source) is not None:
+            header = live_header.parse(live_tail.first_line(source))
+            if header is None or live_tail.misfit(header, source) is not None:
                 return False  # its client cut it, and knows what it needs
             prefix = live_header.prefix(header)
             return clients.in_place().resume.dangles(source, prefix, prefix + header.judged_bytes)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.archive import archived_file, found_files, owner, restored, state
+from sessrotate.archive import away_file, found_files, owner, restored, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.errors import (
@@ -281,9 +281,9 @@ def _check_wanted(where: Place, *, by_itself: bool) -> None:
 
 
 def _check_here(found: State) -> None:
-    """Raise RefusedError if the session is archived: nothing of it is where its client looks."""
-    if found.is_archived:
-        archived_file.check_single(found.place)
+    """Raise RefusedError if the session was put away: nothing of it is where its client looks."""
+    if found.is_away:
+        away_file.check_single(found.place)
         name = printable(found.place.session)
         raise RefusedError(f"{name} is archived: put it back with `sessrotate restore {name}`.")
     owner.check_unmoved(found.place)

@@ -62,7 +62,7 @@ def look(found: State, stack: ExitStack) -> Kept | None:
     """
     place = found.place
     paths = place.client.trims.replaced(place.live, place.session)
-    if not paths or found.live is None or found.is_archived:
+    if not paths or found.live is None or found.is_away:
         return None
     files: list[Source] = []
     for path in paths:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from sessrotate import fs, names
-from sessrotate.archive import archived_file, place
+from sessrotate.archive import away_file, place
 from sessrotate.archive.place import Place
 
 TEXT: Final = b"""\
@@ -41,7 +41,7 @@ def leave(where: Place) -> None:
     """
     path = where.config / place.FOLDER / place.README
     _clear(path)
-    is_any = os.path.lexists(where.archive / names.MANIFEST) or archived_file.away(where)
+    is_any = os.path.lexists(where.archive / names.MANIFEST) or away_file.away(where)
     if os.path.lexists(path) or not is_any:
         return
     try:

@@ -16,7 +16,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from sessrotate import clients, fs, names, units
-from sessrotate.archive import clock, continuity
+from sessrotate.archive import clock, misfits
 from sessrotate.archive.state import State
 from sessrotate.clients.common import listed
 from sessrotate.errors import DamagedError, printable
@@ -35,7 +35,7 @@ def is_lost(found: State) -> bool:
     if found.header is None or found.manifest is not None or found.deed not in {None, "finish"}:
         return False
     there = {*names.segments_among(found.listing, found.place.session), *_trashed(found)}
-    return bool(there) and not continuity.missing(found)
+    return bool(there) and not misfits.missing(found)
 
 
 def _trashed(found: State) -> list[str]:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from sessrotate import fs, names, units
-from sessrotate.archive import clock, continued, state
+from sessrotate.archive import clock, live_tail, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent
 from sessrotate.archive.state import State
@@ -124,11 +124,11 @@ def _check_restored(found: State) -> None:
 
 
 def _is_held(found: State, wanted: Sequence[SealedSegment]) -> bool:
-    if found.live is not None and continued.holds(found.live, wanted):
+    if found.live is not None and live_tail.holds(found.live, wanted):
         return True
     for path in found.kept:
         with suppress(SessrotateError, OSError), Source.inside(path.parent, path.name) as kept:
-            if continued.holds(kept, wanted):
+            if live_tail.holds(kept, wanted):
                 return True
     return False
 
@@ -168,4 +168,4 @@ def _is_archived(found: State, begun: Intent, pack: Source) -> bool:
     """Tell whether what was copied of the replaced file is listed, and still stands there."""
     listed, moved = found.manifest, begun.moved(found.manifest)
     shift = 0 if listed is None else begun.swap.cut - listed.source_bytes
-    return len(moved) == begun.count and continued.holds(pack, moved, shift)
+    return len(moved) == begun.count and live_tail.holds(pack, moved, shift)

@@ -17,7 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from sessrotate import fs, names
-from sessrotate.archive.continued import first_line
+from sessrotate.archive.live_tail import first_line
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError
 from sessrotate.fs import replacing

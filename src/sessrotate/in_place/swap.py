@@ -22,9 +22,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import archived_file, record
-from sessrotate.archive.continued import first_line
+from sessrotate.archive import away_file, record
 from sessrotate.archive.late_lines import common
+from sessrotate.archive.live_tail import first_line
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Batch, Intent, Mark, Record
 from sessrotate.errors import DamagedError, InUseError, RefusedError, SessrotateError, printable
@@ -71,7 +71,7 @@ def change_record(place: Place, **changes: Any) -> None:
 
     The caller holds the session's lock.
     """
-    told = archived_file.told(place)
+    told = away_file.told(place)
     now = replace(told, project=place.project or told.project, **changes)
     if now == Record(now.session, now.project):
         fs.remove_files(place.archive, [names.RECORD])

@@ -231,7 +231,7 @@ def _brought_over(place: Place, told: Waiting) -> Waiting:
             pack, live = _written(found, told), found.live
             # What was trimmed may have them: it is put together first.
             is_its_own = found.problem is None and not found.is_gone and not found.kept
-            if live is None or not is_its_own or found.is_archived or found.intent is not None:
+            if live is None or not is_its_own or found.is_away or found.intent is not None:
                 return told
             if pack is None:  # nothing came, or it is none of ours any more
                 return told

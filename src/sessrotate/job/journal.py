@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import clients, units
-from sessrotate.archive import archived_file, state
+from sessrotate.archive import away_file, state
 from sessrotate.archive.place import Place
 from sessrotate.errors import SessrotateError, storage
 from sessrotate.job import run_log
@@ -54,7 +54,7 @@ def standing(where: Place) -> Standing:
         with storage("look at the session"):
             status = path.lstat()
         return Standing(0, 0, path != where.live, status.st_ino, status.st_size)
-    is_away = archived_file.note(where) is not None
+    is_away = away_file.note(where) is not None
     with state.opened(where) as found:
         segments = () if found.listed is None else found.listed.segments
     pruned = sum(entry.pruned is not None for entry in segments)

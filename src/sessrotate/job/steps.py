@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import names, units
-from sessrotate.archive import archived_file, state
+from sessrotate.archive import away_file, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.errors import storage
@@ -30,12 +30,12 @@ from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.job import compress
 from sessrotate.retention import (
-    archive,
-    left_plain,
+    bring_back,
     prune,
+    put_away,
+    sizes,
     transaction,
     trash,
-    unarchive,
 )
 from sessrotate.system import disk_use
 
@@ -80,7 +80,7 @@ def _each(
             return job.would(where, expected, disk)
         try:
             freed = does(job, where)
-        except archive.NotCompressedError as error:
+        except put_away.NotCompressedError as error:
             return replace(failure(where, error), freed=error.moved)
         gained = disk - measured(job, where)
         if not freed:
@@ -127,12 +127,12 @@ _SETTLED: Final = (
 
 def _recovered(job: Job, where: Place) -> Outcome:
     """Finish or undo what an interrupted run left in one archive."""
-    archived_file.check_single(where)
-    note = archived_file.note(where)
+    away_file.check_single(where)
+    note = away_file.note(where)
     if note is not None and note.standing != "archived":
         job.left.add(where)
         return _moved_away(job, where) if note.standing == "archiving" else _moved_back(job, where)
-    plain = left_plain.of(where)
+    plain = sizes.left_plain(where)
     if plain.gained:
         return _compressed_away(job, where, plain)
     with state.opened(where) as found:
@@ -164,7 +164,7 @@ def _would_recover(job: Job, found: State, said: str) -> Outcome:
         expected = gain.of_finishing(found)
     elif names.WAITING in found.listing:
         expected = Forecast(gained=disk_use.of(*waiting.free(found)))
-        late = () if found.is_archived else found.late
+        late = () if found.is_away else found.late
         ends = (source.read_at(span.end - 1, 1) for source, span in late if span.size)
         said = _WAITS if expected.gained or b"\n" in ends else ""
     if not said:
@@ -176,10 +176,10 @@ def _moved_away(job: Job, where: Place) -> Outcome:
     """Finish putting a session away that was interrupted."""
     if job.dry_run:
         said = "putting it away was interrupted"
-        return job.would(where, archive.expected(where), archive.measured(where), said)
-    before = archive.measured(where)
+        return job.would(where, put_away.expected(where), put_away.measured(where), said)
+    before = put_away.measured(where)
     freed = _archive(job, where)
-    gained = before - archive.measured(where)
+    gained = before - put_away.measured(where)
     said = "Finished putting it away, which was interrupted."
     return Outcome(where, "done", freed, gained=gained, detail=said, disk=before)
 
@@ -188,9 +188,9 @@ def _moved_back(job: Job, where: Place) -> Outcome:
     """Finish bringing a session back that was interrupted."""
     if job.dry_run:
         said = "bringing it back was interrupted"
-        return job.would(where, Forecast(), archive.measured(where), said)
+        return job.would(where, Forecast(), put_away.measured(where), said)
     with job.progress("Unpacking", 0) as unpacking:
-        unarchive.unarchive(where, job.wait, unpacking)
+        bring_back.bring_back(where, job.wait, unpacking)
     return Outcome(where, "done", detail="Finished bringing it back, which was interrupted.")
 
 
@@ -199,11 +199,11 @@ def _compressed_away(job: Job, where: Place, expected: Forecast) -> Outcome:
     if job.dry_run:
         expected = replace(expected, moved=expected.gained)
         detail = "put away, and not compressed yet"
-        return job.would(where, expected, archive.measured(where), detail)
-    before = archive.measured(where)
+        return job.would(where, expected, put_away.measured(where), detail)
+    before = put_away.measured(where)
     with job.progress("Compressing", 0) as compressing:
-        archive.archive(where, job.wait, compressing)
-    gained = before - archive.measured(where)
+        put_away.put_away(where, job.wait, compressing)
+    gained = before - put_away.measured(where)
     freed = max(0, gained)
     return Outcome(where, "done", freed, gained=gained, detail="Compressed what was put away.")
 
@@ -255,13 +255,13 @@ def _due_for_archive(job: Job) -> list[Place]:
     rule = job.settings.archive
     # Whoever used a session within a day would look for it.
     older_than = None if rule.older_than is None else max(rule.older_than, units.DAY)
-    found = archive.wanted(older_than, rule.before_cleanup, job.now)
+    found = put_away.wanted(older_than, rule.before_cleanup, job.now)
     return [where for where in found if job.wants(where)]
 
 
 def _archivable(job: Job, where: Place) -> Forecast:
-    """Return what archiving would move, gain and need, behind a rotation."""
-    expected, rotated = archive.expected(where, job.near), job.rotating.get(where)
+    """Return what putting away would move, gain and need, behind a rotation."""
+    expected, rotated = put_away.expected(where, job.near), job.rotating.get(where)
     if rotated is None:
         return expected
     return Forecast(
@@ -272,8 +272,8 @@ def _archivable(job: Job, where: Place) -> Forecast:
 
 
 def _archive(job: Job, where: Place) -> int:
-    with job.progress("Archiving", archive.plan(where)) as moving:
-        return archive.archive(where, job.wait, moving)
+    with job.progress("Archiving", put_away.plan(where)) as moving:
+        return put_away.put_away(where, job.wait, moving)
 
 
 def _prune(job: Job) -> Iterator[Outcome]:
@@ -315,7 +315,7 @@ STEPS: Final = (
             _archivable,
             _archive,
             "out of the client's folder",
-            lambda job, where: archive.measured(where, job.near),
+            lambda job, where: put_away.measured(where, job.near),
         ),
     ),
     Step(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from sessrotate import clients, names
-from sessrotate.archive import continued, owner, state
+from sessrotate.archive import live_tail, owner, state
 from sessrotate.archive.place import Place
 from sessrotate.clients.common import is_file
 from sessrotate.errors import DamagedError, InputError, RequestError, printable
@@ -58,7 +58,7 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
     path = owner.meant(path)
     where = owner.read_with(path, around.places)
     with ExitStack() as stack:
-        begins_so = continued.begins_so(path)
+        begins_so = live_tail.begins_so(path)
         is_archive = where is not None and path.name != where.live.name  # or it is in one
         if where is not None and (begins_so or is_archive or _may_be_parted(where)):
             found = stack.enter_context(state.opened(where))

@@ -25,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import clients, names
-from sessrotate.archive import continued, place, record
+from sessrotate.archive import live_tail, place, record
 from sessrotate.errors import NotASessionError, SessrotateError, WrongUsageError, printable, storage
 from sessrotate.reading import open_segments
 from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
@@ -236,7 +236,7 @@ def _whole(
             continue
         try:
             source = stack.enter_context(_opened(folder, name, session))
-            head = live_header.parse(continued.first_line(source))
+            head = live_header.parse(live_tail.first_line(source))
             start = 0 if head is None else head.start
             index = 0 if head is None else head.index
             prefix = 0 if head is None else live_header.prefix(head)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sessrotate import clients, find
-from sessrotate.archive import archived_file
+from sessrotate.archive import away_file
 from sessrotate.clients.preview import Agent, Title
 from sessrotate.clients.protocol import Reader
 from sessrotate.clients.view import View
@@ -59,7 +59,7 @@ class Session:
         found, client = holder.state, holder.client
         self.id = client.session_of(path.name) if holder.session is None else holder.session
         self.path = path if found is None else found.place.live
-        self.beside = self.path if found is None else archived_file.away(found.place) or self.path
+        self.beside = self.path if found is None else away_file.away(found.place) or self.path
         self.client = client.NAME
         self.reader = clients.reader(client)
         self.cuts = [each.detail for each in holder.problems if each.kind == "cut"]

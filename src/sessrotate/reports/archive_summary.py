@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import names
-from sessrotate.archive import archived_file
+from sessrotate.archive import away_file
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Record
 from sessrotate.clients.preview import EDGE
@@ -97,7 +97,7 @@ def look(where: Place, unread: Unread, live: Edges | None = None) -> ArchiveSumm
     found = ArchiveSummary(0, taken, modified, waiting_bytes=waiting_bytes)
     try:
         is_asked = live is None or names.RECORD in files  # most have neither
-        told = archived_file.told(where) if is_asked else Record(where.session)
+        told = away_file.told(where) if is_asked else Record(where.session)
         found = replace(found, is_busy=told.intent is not None or names.PACK in files)
         if told.away is not None:
             found = replace(_away(where, found), used=told.away.used)
@@ -143,7 +143,7 @@ def _listed(where: Place, listed: Manifest, found: ArchiveSummary) -> ArchiveSum
 
 
 def _away(where: Place, found: ArchiveSummary) -> ArchiveSummary:
-    source = archived_file.opened(where)
+    source = away_file.opened(where)
     if source is None:
         return found
     with source:

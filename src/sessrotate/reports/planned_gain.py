@@ -25,7 +25,7 @@ def planned(
     None if no plan can be made now: that needs a live file that continues its archive, and no
     unfinished operation. `progress` is told how many bytes of the live file were read.
     """
-    if found.live is None or found.is_gone or found.is_archived:
+    if found.live is None or found.is_gone or found.is_away:
         return None
     if found.intent is not None or found.pack is not None or found.problem is not None:
         return None
@@ -43,10 +43,10 @@ def to_tidy(found: State) -> int:
     plain of a session that was put away. What cannot be read gains nothing.
     """
     gains = gain.of_finishing(found).gained
-    if found.is_archived:
-        from sessrotate.retention import left_plain  # noqa: PLC0415 - few sessions are put away
+    if found.is_away:
+        from sessrotate.retention import sizes  # noqa: PLC0415 - few sessions are put away
 
-        gains += left_plain.of(found.place).gained
+        gains += sizes.left_plain(found.place).gained
     return max(0, gains)
 
 

@@ -118,7 +118,7 @@ def latest(where: Place) -> float:
 
 
 def read(folder: Path, archives: set[str], unread: Unread) -> ProjectFolder:
-    """Return what the folder of a project holds; `archives` are the ids of archived sessions."""
+    """Return what a project's folder holds; `archives` are the ids of sessions that have one."""
     found, client = ProjectFolder(archives=archives), clients.in_place()
     transcripts: list[tuple[str, set[str], Edges]] = []
     for entry in () if _is_alias(folder) else _entries(folder, unread):

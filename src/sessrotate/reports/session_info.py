@@ -47,7 +47,7 @@ class SessionInfo(Struct, frozen=True):
     is_live: bool
     """Whether the live file exists. If not, only the archive is left."""
     is_away: bool
-    """Whether it was archived whole: then there is no live file."""
+    """Whether it was put away: then there is no live file."""
     bytes: int
     """Size of the live file, 0 if it is gone."""
     archived_bytes: int | None

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import clients, fs
-from sessrotate.archive import archived_file, owner, restored, state
+from sessrotate.archive import away_file, owner, restored, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.clients.preview import EDGE, edges_of
@@ -38,8 +38,8 @@ from sessrotate.in_place import operations, rebuild_manifest, recover, room
 from sessrotate.in_place import restore as whole_again
 from sessrotate.in_place.recover import Recovery
 from sessrotate.in_place.restore import RestorePlan
-from sessrotate.retention import rollouts, transaction, trash, unarchive
-from sessrotate.retention.unarchive import Away
+from sessrotate.retention import bring_back, rollouts, transaction, trash
+from sessrotate.retention.bring_back import Away
 from sessrotate.retention.way_back import WayBack
 from sessrotate.segments import load
 from sessrotate.segments.manifest import Manifest
@@ -90,7 +90,7 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
     """
     if rollouts.is_one(where):
         return rollouts.way_back(where)
-    away = unarchive.plan(where) if wanted.away else None
+    away = bring_back.plan(where) if wanted.away else None
     with storage("read the session"), state.opened(where) as there:
         planned = _planned(there, wanted, away)
         return replace(planned, finished="" if away is not None else recover.plan(there).sentence)
@@ -99,12 +99,12 @@ def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
 def _planned(there: State, wanted: Wanted, away: Away | None = None) -> WayBack:
     """Return the same of a session that is open; `away` is what was put away of it."""
     where = there.place
-    if not there.is_archived:
+    if not there.is_away:
         owner.check_unmoved(where)
     found = rebuild_manifest.as_if(there) if rebuild_manifest.is_lost(there) else there
     in_trash, gone = pruned(found, found.listed)
-    is_here = away is not None or not found.is_archived
-    is_coming = is_here and (found.is_archived or (found.is_gone and found.is_rotated))
+    is_here = away is not None or not found.is_away
+    is_coming = is_here and (found.is_away or (found.is_gone and found.is_rotated))
     is_known = wanted.is_placed or _is_known(where) or found.problem is not None
     if is_coming and not is_known:
         raise RefusedError(_nowhere(found))
@@ -121,7 +121,7 @@ def _planned(there: State, wanted: Wanted, away: Away | None = None) -> WayBack:
         whole=whole,
         touch=wanted.touch,
         unused=_unused(found) if wanted.touch and whole is not None and away is None else None,
-        before=0 if found.is_archived else size,
+        before=0 if found.is_away else size,
         after=whole.size if whole is not None else size if is_here else 0,
     )
 
@@ -210,7 +210,7 @@ def restore(
     `wait` is as in `execute`. Raises as `prepare` and `execute` do; InUseError if a plan was
     `shown` and another one would be carried out by now.
     """
-    if rollouts.is_one(where) or archived_file.note(where) is not None:
+    if rollouts.is_one(where) or away_file.note(where) is not None:
         return execute(_as_shown(prepare(where, wanted), shown), wait, progress)
     planned = WayBack(where)
 
@@ -247,8 +247,8 @@ def _dated(done: WayBack) -> WayBack:
 def execute(planned: WayBack, wait: float, progress: Progress) -> WayBack:
     """Carry out a plan; return it as it was done.
 
-    `wait` is how many seconds to wait for the session's lock. Raises as `undelete`, `unarchive` and
-    `restore_session` do, and says what was done before that.
+    `wait` is how many seconds to wait for the session's lock. Raises as `undelete`, `bring_back`
+    and `restore_session` do, and says what was done before that.
     """
     where, whole = planned.where, planned.whole
     check_room(planned)
@@ -266,7 +266,7 @@ def execute(planned: WayBack, wait: float, progress: Progress) -> WayBack:
             if not restored.is_marked(where):  # a rule might put it away again at once
                 whole_again.mark(where)
         with _after(done), progress("Unpacking", planned.away.size) as unpacking:
-            size = unarchive.unarchive(where, wait, unpacking, touch=planned.touch)
+            size = bring_back.bring_back(where, wait, unpacking, touch=planned.touch)
         away = replace(planned.away, size=size)
         planned = replace(planned, away=away)
         done = replace(done, away=away)

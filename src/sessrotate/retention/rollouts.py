@@ -42,8 +42,8 @@ from sessrotate.in_place import room
 from sessrotate.in_place.room import Need
 from sessrotate.model import Span
 from sessrotate.retention import rollout_swap
+from sessrotate.retention.bring_back import Away
 from sessrotate.retention.rollout_swap import Second
-from sessrotate.retention.unarchive import Away
 from sessrotate.retention.way_back import WayBack
 from sessrotate.segments import compressed_session
 from sessrotate.system import disk_use, in_use, lease, zstd

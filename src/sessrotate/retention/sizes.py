@@ -14,8 +14,15 @@ from typing import Final
 
 from msgspec import Struct
 
+from sessrotate.archive import away_file
+from sessrotate.archive.place import Place
+from sessrotate.archive.record import PutAway
 from sessrotate.errors import SessrotateError
+from sessrotate.in_place import gain
+from sessrotate.in_place.gain import Forecast
+from sessrotate.in_place.room import Need
 from sessrotate.model import Span
+from sessrotate.retention import away_files
 from sessrotate.system import zstd
 from sessrotate.system.source import Source
 
@@ -24,6 +31,9 @@ _FAR: Final = 24
 
 _LARGE: Final = 1 << 20
 """Bytes of a file from which on it is worth a sample of its own; one of them always has one."""
+
+NEW: Final = 3
+"""Blocks of what is new with a session put away: its folders, and the note in one of them."""
 
 
 def compressed(files: Mapping[Path, int], window: int = 0) -> dict[Path, int]:
@@ -90,3 +100,35 @@ class _Sampler(Struct, frozen=True):
         begin += len(frame.flush(frame.FLUSH_BLOCK))
         rest = sum(len(frame.compress(piece)) for piece in source.pieces(Span(filled, end)))
         return begin, rest + len(frame.flush())
+
+
+# ── what a full disk left plain ──────────────────────────────────────────────────────────────
+
+
+def left_plain(where: Place) -> Forecast:
+    """Return about what the disk gains if what was left plain of a session put away is compressed.
+
+    A full disk, or a writer, stops it there. Nothing where nothing is left so.
+    """
+    with suppress(SessrotateError, OSError):
+        note = away_file.note(where)
+        if note is not None and note.standing == "archived" and away_files.is_due(where, note):
+            expected = rest(where, note)
+            if expected.gained > 0:
+                return expected
+    return Forecast()
+
+
+def rest(where: Place, note: PutAway) -> Forecast:
+    """Return about what compressing the plain files of a session put away gains and needs."""
+    top = away_files.folder(where)
+    files = {top / file: size for file, size in away_files.to_compress(where, note).items()}
+    after = compressed(files)
+    gained = sum(files.values()) - sum(after.values())
+    return Forecast(gained=gained, need=need((size, after[path]) for path, size in files.items()))
+
+
+def need(each: Iterable[tuple[int, int]]) -> Need:
+    """Return what has to be free to compress files one after the other: bytes before, and after."""
+    most = gain.peak((gain.blocks(after), gain.blocks(before)) for before, after in each)
+    return Need(most + NEW * gain.BLOCK, "the compressed session")

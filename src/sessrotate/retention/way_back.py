@@ -14,11 +14,11 @@ from sessrotate.archive.place import Place
 from sessrotate.errors import RefusedError, printable
 from sessrotate.in_place.outcome import Outcome, Result
 from sessrotate.in_place.room import Need
-from sessrotate.retention import archive_files
+from sessrotate.retention import away_files
 
 if TYPE_CHECKING:
     from sessrotate.in_place.restore import RestorePlan
-    from sessrotate.retention.unarchive import Away
+    from sessrotate.retention.bring_back import Away
 
 
 _PLAIN: Final = "plain again; nothing compresses it automatically for 30 days"
@@ -71,10 +71,10 @@ class WayBack(Struct, frozen=True):
         """What has to be free."""
         unpacked = 0 if self.away is None else self.away.unpacked
         if self.whole is None:
-            return Need(unpacked, archive_files.UNPACKED)
+            return Need(unpacked, away_files.UNPACKED)
         if not unpacked:
             return self.whole.need
-        what = f"{archive_files.UNPACKED}, and the whole history (less with --keep-rotated)"
+        what = f"{away_files.UNPACKED}, and the whole history (less with --keep-rotated)"
         return Need(self.whole.need.size + unpacked, what)
 
     @property

@@ -15,7 +15,7 @@ from sessrotate import names
 from sessrotate.archive import restored, state
 from sessrotate.clients.claude import trim
 from sessrotate.errors import SessrotateError
-from sessrotate.retention import archive, prune, restore, transaction, trash, unarchive
+from sessrotate.retention import bring_back, prune, put_away, restore, transaction, trash
 from sessrotate.retention.policy import Policy
 from sessrotate.units import DAY
 from support import homes, oracle, sets
@@ -217,8 +217,8 @@ PRUNINGS: Final = {
 # ── everything that `restore` undoes ─────────────────────────────────────────────────────────
 
 
-def put_away(found: Session) -> None:
-    archive.archive(found.where, 1)
+def put_it_away(found: Session) -> None:
+    put_away.put_away(found.where, 1)
 
 
 def run_restore_all(found: Session) -> None:
@@ -242,8 +242,8 @@ def check_whole(image: Image) -> None:
 AGENT: Final = b'{"sessionId":"5e55107a-0000-4000-a000-000000000001","type":"user","uuid":"1"}\n'
 
 
-def bring_back(found: Session) -> None:
-    unarchive.unarchive(found.where, 1)
+def bring_it_back(found: Session) -> None:
+    bring_back.bring_back(found.where, 1)
 
 
 @cache
@@ -256,7 +256,7 @@ def with_an_agent(*, is_written: bool = True, is_away: bool = False) -> Image:
             found.where.live.parent.mkdir(parents=True)
         (found.where.live.parent / "agent-0a.jsonl").write_bytes(AGENT)
         if is_away:
-            put_away(found)
+            put_it_away(found)
         return found.image()
 
 
@@ -267,7 +267,7 @@ def contents(found: Session) -> set[bytes]:
 
 def check_there(image: Image, *there: bytes) -> None:
     """See that all is there at once, and after either command that may be the next."""
-    for following in (put_away, bring_back):
+    for following in (put_it_away, bring_it_back):
         with laid_out(image) as found:
             assert {*there} <= contents(found), image.shown()
             with suppress(SessrotateError):
@@ -283,7 +283,7 @@ def check_saved(image: Image) -> None:
     """See the same of a session that was never written, and that it is not forgotten half way."""
     check_there(image, AGENT)
     with laid_out(image) as found:
-        put_away(found)
+        put_it_away(found)
         assert not found.where.live.exists()
         assert not (found.where.live.parent / "agent-0a.jsonl").exists()
 
@@ -402,16 +402,18 @@ def check_put_together(image: Image) -> None:
 
 DEEDS: Final = (
     *(pruning.deed(name) for name, pruning in PRUNINGS.items()),
-    Deed("restore all", partial(_made, (run_prune, put_away)), run_restore_all, check_whole),
-    Deed("archive", with_an_agent, put_away, check_both, is_told=False),
+    Deed("restore all", partial(_made, (run_prune, put_it_away)), run_restore_all, check_whole),
+    Deed("put away", with_an_agent, put_it_away, check_both, is_told=False),
     Deed(
         "archive what was never written",
         partial(with_an_agent, is_written=False),
-        put_away,
+        put_it_away,
         check_saved,
         is_told=False,
     ),
-    Deed("unarchive", partial(with_an_agent, is_away=True), bring_back, check_both, is_told=False),
+    Deed(
+        "bring back", partial(with_an_agent, is_away=True), bring_it_back, check_both, is_told=False
+    ),
     Deed("free what was restored", whole_again, free, check_freed),
     Deed("rotate what was restored", whole_again, Session.rotate, check_rotated, is_told=False),
     *(

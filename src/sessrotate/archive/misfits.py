@@ -16,7 +16,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from sessrotate import names
-from sessrotate.archive import archived_file, continued, place
+from sessrotate.archive import away_file, live_tail, place
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.late_lines import left
 from sessrotate.archive.place import Place, that_wait
@@ -144,8 +144,8 @@ def problem(
     if found.live is None:
         return _headless_archive(found) or _left(found, listed)
     begun, name = found.intent, printable(str(found.place.live))
-    if found.is_archived and archived_file.is_doubled(found.place):
-        return str(archived_file.doubled(found.place))
+    if found.is_away and away_file.is_doubled(found.place):
+        return str(away_file.doubled(found.place))
     if begun is not None and begun.operation == "restore" and standing == "after":
         is_whole = found.successor is not None and found.successor.size() >= begun.swap.prefix
         return None if is_whole else f"{name} is shorter than the history that was put there."
@@ -200,7 +200,7 @@ def _is_held(found: FoundFiles, listed: Manifest | None, path: Path) -> bool:
                 return True
             # A row of settings that came late may be equal to one that stands there.
             is_told = path == place.pack or place.client.resume.ends_in_a_row(old)
-            return is_told and continued.has_all_of(live, found.header, parts, old, place.session)
+            return is_told and live_tail.has_all_of(live, found.header, parts, old, place.session)
     return False
 
 
@@ -266,9 +266,9 @@ def _kind(
     if header is None:
         if not live.size():
             return "emptied"
-        is_alike = continued.begins_alike(live, found.place.archive, listed)
+        is_alike = live_tail.begins_alike(live, found.place.archive, listed)
         return "whole" if is_alike else "headless"
-    if continued.ends_at(listed, header):
+    if live_tail.ends_at(listed, header):
         return None if reason is None else "changed"
     if header.start > listed.source_bytes:
         return "newer"

@@ -16,13 +16,13 @@ import pytest
 
 import generate_session
 from sessrotate import doctor, find, fs
-from sessrotate.archive import archived_file, place, record, state
+from sessrotate.archive import away_file, place, record, state
 from sessrotate.archive.record import PutAway, Record
 from sessrotate.errors import DamagedError, InUseError, RefusedError, SessrotateError, StorageError
 from sessrotate.in_place import operations
 from sessrotate.model import Span
 from sessrotate.reading import session
-from sessrotate.retention import archive, archive_files, prune, trash, unarchive
+from sessrotate.retention import away_files, bring_back, prune, put_away, trash
 from sessrotate.retention.policy import Policy
 from sessrotate.system import in_use, lease, zstd
 from sessrotate.units import DAY
@@ -144,7 +144,7 @@ def test_a_session_put_away_is_out_of_its_clients_folder_and_comes_back_as_it_wa
         if isinstance(kept[-1], bytes)
     )
     size += len("/nonexistent")  # a link is as long as what it says
-    assert archive.archive(home.where, 1) == size
+    assert put_away.put_away(home.where, 1) == size
     assert left(home) == {f"{OTHER}.jsonl", "agent-0b.jsonl"}
     assert away(home) == {
         f"{ID}.jsonl.zst",
@@ -158,30 +158,30 @@ def test_a_session_put_away_is_out_of_its_clients_folder_and_comes_back_as_it_wa
         f"{ID}/link.jsonl",
         f"{ID}/pointer",
     }
-    assert unarchive.unarchive(home.where, 1) == size
+    assert bring_back.bring_back(home.where, 1) == size
     assert whole(home) == before
     assert not (home.archive / "archived").exists()
 
 
 def test_what_is_put_away_again_is_put_away_already(home: Home) -> None:
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     before = homes.snapshot(home.config)
-    assert archive.archive(home.where, 1) == 0
-    assert archive.plan(home.where) == 0
+    assert put_away.put_away(home.where, 1) == 0
+    assert put_away.plan(home.where) == 0
     assert homes.snapshot(home.config) == before
 
 
 def test_a_plan_says_what_would_leave_and_changes_nothing(home: Home) -> None:
     before = homes.snapshot(home.config)
-    planned = archive.plan(home.where)
+    planned = put_away.plan(home.where)
     assert homes.snapshot(home.config) == before
-    assert archive.archive(home.where, 1) == planned > 0
+    assert put_away.put_away(home.where, 1) == planned > 0
 
 
 def test_a_compressed_file_has_what_the_plain_one_had(home: Home) -> None:
     live, agent = home.live, home.live.parent / ID / "subagents" / "agent-a1.jsonl"
     then = {path.name: (path.stat().st_mode, path.stat().st_mtime_ns) for path in (live, agent)}
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     for path in (live, agent):
         (compressed,) = (home.archive / "archived").rglob(f"{path.name}.zst")
         status = compressed.stat()
@@ -197,15 +197,15 @@ def test_a_generated_session_takes_a_quarter_of_its_size_at_most(
     home = homes.home(tmp_path, monkeypatch, b"")
     with home.live.open("wb") as file:
         generate_session.generate(file, generate_session.Options(size=8 << 20, boundaries=3))
-    size = archive.archive(home.where, 1)
+    size = put_away.put_away(home.where, 1)
     assert size >= 8 << 20
-    assert 0 < archive.stored(home.where) <= size / 4
+    assert 0 < put_away.stored(home.where) <= size / 4
 
 
 def test_touched_files_count_as_changed_now_and_nothing_else_differs(home: Home) -> None:
     before = whole(home)
-    archive.archive(home.where, 1)
-    unarchive.unarchive(home.where, 1, touch=1_900_000_000)
+    put_away.put_away(home.where, 1)
+    bring_back.bring_back(home.where, 1, touch=1_900_000_000)
     after = whole(home)
     assert before.keys() == after.keys()
     for path, kept in after.items():
@@ -224,8 +224,8 @@ def test_a_session_that_is_away_is_read_and_verified_by_its_id(
     home: Home, monkeypatch: pytest.MonkeyPatch, compressed: bool
 ) -> None:
     if not compressed:
-        monkeypatch.setattr(archive_files, "compress", lambda *_: None)
-    archive.archive(home.where, 1)
+        monkeypatch.setattr(away_files, "compress", lambda *_: None)
+    put_away.put_away(home.where, 1)
     before = homes.snapshot(home.config)
     assert home.stitched() == DATA
     assert home.problems() == []
@@ -245,7 +245,7 @@ def test_a_prefix_that_fits_a_session_and_one_that_is_away_is_no_ones(
 ) -> None:
     twin = home.live.with_name(f"{ID[:8]}-twin.jsonl")
     command_line.write(twin, DATA)
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     with pytest.raises(SessrotateError, match="matches 2 sessions"):
         find.path_of(ID[:8])
 
@@ -253,10 +253,8 @@ def test_a_prefix_that_fits_a_session_and_one_that_is_away_is_no_ones(
 def test_looking_at_a_session_that_is_away_does_not_decompress_it(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archive.archive(home.where, 1)
-    monkeypatch.setattr(
-        archived_file.Compressed, "_whole", lambda _self: pytest.fail("decompressed")
-    )
+    put_away.put_away(home.where, 1)
+    monkeypatch.setattr(away_file.Compressed, "_whole", lambda _self: pytest.fail("decompressed"))
     with state.opened(home.where) as found:
         assert found.live is not None
         assert found.live.size() >= len(row(1))
@@ -266,21 +264,21 @@ def test_looking_at_a_session_that_is_away_does_not_decompress_it(
 def test_a_session_that_comes_back_while_it_is_opened_is_read_from_where_it_is(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archive.archive(home.where, 1)
-    real, calls = archived_file.opened, iter([1])
+    put_away.put_away(home.where, 1)
+    real, calls = away_file.opened, iter([1])
 
     def opened(where: place.Place) -> object:
         found = real(where)
         if next(calls, None):
-            unarchive.unarchive(where, 1)
+            bring_back.bring_back(where, 1)
         return found
 
-    monkeypatch.setattr(archived_file, "opened", opened)
+    monkeypatch.setattr(away_file, "opened", opened)
     assert home.stitched() == DATA
 
 
 def test_a_session_that_is_away_is_neither_rotated_nor_restored(home: Home) -> None:
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     before = homes.snapshot(home.config)
     with pytest.raises(RefusedError, match="sessrotate restore"):
         home.rotate()
@@ -296,10 +294,10 @@ def test_sealed_segments_of_a_session_that_is_away_are_pruned_as_always(
 ) -> None:
     home = homes.home(tmp_path, monkeypatch, DATA)
     home.rotate()
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     plan = prune.prepare([home.where], Policy(keep_last=1), THEN * 2, lambda _done: None)
     assert [done.error for done in prune.execute(plan, 1)] == [None]
-    unarchive.unarchive(home.where, 1)
+    bring_back.bring_back(home.where, 1)
     assert trash.undelete(home.where, 1) == [0, 1]
     assert home.stitched() == DATA
 
@@ -311,11 +309,11 @@ def unchanged(home: Home, error: type[SessrotateError], words: str, away: bool =
     """Check that a session is neither put away nor back, with these words."""
     before = homes.snapshot(home.config)
     with pytest.raises(error, match=words):
-        unarchive.unarchive(home.where, 0.05) if away else archive.archive(home.where, 0.05)
+        bring_back.bring_back(home.where, 0.05) if away else put_away.put_away(home.where, 0.05)
     assert homes.snapshot(home.config) == before
     if not away:
         with pytest.raises(error, match=words):
-            archive.plan(home.where)
+            put_away.plan(home.where)
 
 
 def test_what_a_client_runs_is_not_put_away(home: Home) -> None:
@@ -335,7 +333,7 @@ def test_what_a_process_has_open_for_writing_is_not_put_away(
 def test_a_writer_that_only_the_lease_finds_keeps_it_where_it_is(home: Home) -> None:
     before = homes.snapshot(home.config)
     with home.live.open("ab"), pytest.raises(InUseError, match="in use"):
-        archive.archive(home.where, 0.05)
+        put_away.put_away(home.where, 0.05)
     assert homes.snapshot(home.config) == before
 
 
@@ -363,7 +361,7 @@ def test_a_client_that_opens_it_as_it_leaves_brings_it_back(home: Home) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(in_use, "lease_from_writers", leased)
         with pytest.raises(InUseError, match="A client is writing"):
-            archive.archive(home.where, 1)
+            put_away.put_away(home.where, 1)
     threads[0].join(10)
     assert begun.is_set()
     after = whole(home)
@@ -385,11 +383,11 @@ def test_without_leases_whoever_still_writes_brings_it_back(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "sleep", write)
         with pytest.raises(InUseError, match="A client is writing"):
-            archive.archive(home.where, 1)
+            put_away.put_away(home.where, 1)
     assert home.live.read_bytes()[-len(more) :] == more
     assert whole(home).keys() == before.keys()
     monkeypatch.setattr(lease, "SETTLE", 0)
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     assert home.stitched() == DATA + more
 
 
@@ -411,21 +409,21 @@ def test_a_session_that_is_gone_is_not_put_away(
 
 def test_what_nobody_put_there_is_not_mixed_up_with_what_is_put_away(home: Home) -> None:
     command_line.write(home.archive / "archived" / "mine", b"mine")
-    unchanged(home, RefusedError, "mine, which does not belong to an archived")
+    unchanged(home, RefusedError, "mine, which does not belong to a session put away")
 
 
 @pytest.mark.parametrize("name", [f"{ID}.jsonl", ID, "agent-0a.jsonl"])
 def test_nothing_that_appeared_meanwhile_is_written_over(home: Home, name: str) -> None:
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     command_line.write(home.live.parent / name, row(3))
     unchanged(home, RefusedError, "appeared|there already", away=True)
     (home.live.parent / name).rename(home.config / "moved")
-    unarchive.unarchive(home.where, 1)
+    bring_back.bring_back(home.where, 1)
     assert home.stitched() == DATA
 
 
 def test_a_live_file_begun_anew_is_noticed_by_everybody(home: Home) -> None:
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     command_line.write(home.live, row(3))
     (finding,) = doctor.findings()
     assert finding.kind == "doubled"
@@ -433,33 +431,35 @@ def test_a_live_file_begun_anew_is_noticed_by_everybody(home: Home) -> None:
     with pytest.raises(DamagedError, match="appeared while"):
         home.stitched()
     with pytest.raises(RefusedError, match="appeared while"):
-        archive.archive(home.where, 1)
+        put_away.put_away(home.where, 1)
     with pytest.raises(RefusedError, match=r"appeared while .* rename it, and `restore` brings"):
         home.rotate(adopt=True)
     assert "appeared while" in command_line.called("tidy", "-n", ID).err
-    assert archive.wanted(0, None, THEN * 2) == [place.of_live(home.live.parent / f"{OTHER}.jsonl")]
+    assert put_away.wanted(0, None, THEN * 2) == [
+        place.of_live(home.live.parent / f"{OTHER}.jsonl")
+    ]
 
 
 def test_what_comes_between_the_look_and_the_move_is_not_written_over(home: Home) -> None:
-    archive.archive(home.where, 1)
-    real = archive_files.write_standing
+    put_away.put_away(home.where, 1)
+    real = away_files.write_standing
 
     def told(*arguments: Any) -> Any:
         command_line.write(home.live, row(3))
         return real(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(archive_files, "write_standing", told)
+        patch.setattr(away_files, "write_standing", told)
         with pytest.raises(InUseError, match="has just appeared"):
-            unarchive.unarchive(home.where, 1)
+            bring_back.bring_back(home.where, 1)
     assert home.live.read_bytes() == row(3)
     home.live.unlink()
-    unarchive.unarchive(home.where, 1)
+    bring_back.bring_back(home.where, 1)
     assert home.stitched() == DATA
 
 
 def test_what_is_not_away_does_not_come_back(home: Home) -> None:
-    unchanged(home, RefusedError, "is not archived", away=True)
+    unchanged(home, RefusedError, "was not put away", away=True)
 
 
 def test_another_agents_transcript_stays_where_it_is(home: Home) -> None:
@@ -467,12 +467,12 @@ def test_another_agents_transcript_stays_where_it_is(home: Home) -> None:
     shared = home.live.parent / "agent-0c.jsonl"
     names = f'{{"sessionId":"{ID}"}}\n{{"sessionId":"{OTHER}"}}\n'
     shared.write_text(names)
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     assert "agent-0c.jsonl" in left(home)
-    unarchive.unarchive(home.where, 1)
+    bring_back.bring_back(home.where, 1)
     # A stub that 2.0.x left is no session.
     (home.live.parent / f"{OTHER}.jsonl").write_bytes(b"")
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     assert "agent-0c.jsonl" not in left(home)
 
 
@@ -492,7 +492,7 @@ def test_sessions_are_wanted_by_their_last_record_or_by_when_they_would_be_delet
     os.utime(home.live, (newyear + 20 * DAY, newyear + 20 * DAY))
 
     def wanted(older: float | None, before: float | None, now: float) -> set[str]:
-        return {where.session for where in archive.wanted(older, before, now)}
+        return {where.session for where in put_away.wanted(older, before, now)}
 
     assert wanted(10 * DAY, None, newyear + 5 * DAY - 1) == set()
     assert wanted(10 * DAY, None, newyear + 5 * DAY + 1) == {"undated"}
@@ -520,10 +520,10 @@ def test_what_an_interrupted_run_began_is_wanted_first(home: Home) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lease, "settled", killed)
-        patch.setattr(archive, "bring_back", killed)
+        patch.setattr(put_away, "move_back", killed)
         with suppress(Killed):
-            archive.archive(home.where, 1)
-    assert archive.wanted(None, None, THEN) == [home.where]
+            put_away.put_away(home.where, 1)
+    assert put_away.wanted(None, None, THEN) == [home.where]
     assert [finding.kind for finding in doctor.findings()] == ["interrupted"]
 
 
@@ -552,20 +552,20 @@ def made(folder: Path, patch: pytest.MonkeyPatch, rotated: bool) -> Home:
     return home
 
 
-def put_away(home: Home) -> None:
-    archive.archive(home.where, 0.2)
+def put_it_away(home: Home) -> None:
+    put_away.put_away(home.where, 0.2)
 
 
-def bring_back(home: Home) -> None:
-    unarchive.unarchive(home.where, 0.2)
+def bring_it_back(home: Home) -> None:
+    bring_back.bring_back(home.where, 0.2)
 
 
 def is_back(home: Home) -> None:
     """Bring a session back, unless it never went."""
     try:
-        bring_back(home)
+        bring_it_back(home)
     except RefusedError as error:
-        assert "is not archived" in str(error)  # noqa: PT017 - any other is a failure
+        assert "was not put away" in str(error)  # noqa: PT017 - any other is a failure
 
 
 def failing(
@@ -579,8 +579,8 @@ def failing(
     """Do something to a new session whose call number `at` fails; return what that left."""
     home = made(tmp_path / str(at), patch, rotated)
     before = whole(home, folders_too=False)
-    if do is bring_back:
-        put_away(home)
+    if do is bring_it_back:
+        put_it_away(home)
     failure: BaseException | None = None
     with pytest.MonkeyPatch.context() as faults:
         crash.install(faults)
@@ -591,7 +591,7 @@ def failing(
     return home, before, failure
 
 
-@pytest.mark.parametrize("do", [put_away, bring_back])
+@pytest.mark.parametrize("do", [put_it_away, bring_it_back])
 @pytest.mark.parametrize("rotated", [False, True], ids=["never rotated", "rotated"])
 @pytest.mark.parametrize("then", ["on", "back"])
 @pytest.mark.parametrize("step", STEPS)
@@ -613,7 +613,7 @@ def test_any_call_may_be_the_last_before_a_crash(
         assert home.stitched() == DATA
         assert home.problems() == []
         if then == "on":
-            put_away(home)
+            put_it_away(home)
             assert left(home) == set()
             assert home.stitched() == DATA
             assert [*doctor.findings()] == []
@@ -626,8 +626,8 @@ def test_any_call_may_be_the_last_before_a_crash(
 
 
 @pytest.mark.scale
-@pytest.mark.parametrize("do", [put_away, bring_back])
-@pytest.mark.parametrize("on", [put_away, is_back])
+@pytest.mark.parametrize("do", [put_it_away, bring_it_back])
+@pytest.mark.parametrize("on", [put_it_away, is_back])
 def test_what_goes_on_after_a_crash_may_crash_too(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -653,7 +653,7 @@ def test_what_goes_on_after_a_crash_may_crash_too(
             went_on, happened = bool(second.failed), bool(crash.failed)
 
 
-@pytest.mark.parametrize("do", [put_away, bring_back])
+@pytest.mark.parametrize("do", [put_it_away, bring_it_back])
 @pytest.mark.parametrize(
     ("number", "once"),
     [
@@ -679,13 +679,13 @@ def test_any_call_may_fail(
         home, before, failure = failing(tmp_path, monkeypatch, at, do, True, crash)
         assert failure is None or isinstance(failure, StorageError)
         assert home.stitched() == DATA
-        if failure is not None and do is put_away and once:
-            is_away = "is archived and nothing is lost" in str(failure)
+        if failure is not None and do is put_it_away and once:
+            is_away = "is put away and nothing is lost" in str(failure)
             assert is_away == (not home.live.exists()), at
             # What was undone is undone, but for what the next run removes.
             is_back(home)
             assert whole(home, folders_too=False) == before
-        do(home) if do is put_away else is_back(home)
+        do(home) if do is put_it_away else is_back(home)
         is_back(home)
         assert whole(home, folders_too=False) == before
         if not crash.failed:
@@ -703,7 +703,7 @@ def test_what_a_full_disk_left_plain_is_seen_and_compressed_by_the_next_run(home
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fs.Draft, "append", full)
         with pytest.raises(StorageError):
-            archive.archive(home.where, 1)
+            put_away.put_away(home.where, 1)
     assert "put away, and not compressed yet" in command_line.called("run", "--dry-run").out
     (finding,) = doctor.findings()
     assert finding.kind == "interrupted"
@@ -770,17 +770,17 @@ def test_a_full_disk_leaves_the_plain_files_and_the_next_run_compresses(home: Ho
         patch.setattr(fs.Draft, "append", full)
         patch.setattr(fs, "free_bytes", lambda _folder: 7)
         with pytest.raises(StorageError, match="nothing is lost: run `archive` again") as caught:
-            archive.archive(home.where, 1)
+            put_away.put_away(home.where, 1)
     assert "KiB for the compressed session, and 7 B are free: make room" in str(caught.value)
     assert f"{ID}.jsonl" in away(home)
     assert not [name for name in home.archived() if name.endswith(".partial")]
     assert home.stitched() == DATA
-    assert archive.archive(home.where, 1) == 0
+    assert put_away.put_away(home.where, 1) == 0
     assert f"{ID}.jsonl.zst" in away(home)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fs, "free_bytes", lambda _path: 1000)
         unchanged(home, StorageError, "what is unpacked, and 1000 B are free", away=True)
-    unarchive.unarchive(home.where, 1)
+    bring_back.bring_back(home.where, 1)
     assert whole(home) == before
 
 
@@ -795,9 +795,9 @@ def test_a_compressed_file_that_is_not_what_was_written_never_takes_the_plain_on
             lambda draft, data: real(draft, bytes(data)[:-1] + b"x" if data else data),
         )
         with pytest.raises(StorageError, match="the disk is failing"):
-            archive.archive(home.where, 1)
+            put_away.put_away(home.where, 1)
     assert home.stitched() == DATA
-    unarchive.unarchive(home.where, 1)
+    bring_back.bring_back(home.where, 1)
     assert home.stitched() == DATA
 
 
@@ -805,43 +805,43 @@ def test_a_compressed_file_that_is_not_what_was_written_never_takes_the_plain_on
 
 
 def test_damage_to_what_is_away_is_found_and_nothing_comes_back_half(home: Home) -> None:
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     for name in (f"{ID}.jsonl.zst", f"{ID}/subagents/agent-a1.jsonl.zst"):
         path = home.archive / "archived" / name
         data = path.read_bytes()
         for damaged in (data[:-3], data[: len(data) // 2] + b"x" + data[len(data) // 2 + 1 :], b""):
             path.write_bytes(damaged)
             with pytest.raises(DamagedError, match="damaged"):
-                unarchive.unarchive(home.where, 1)
+                bring_back.bring_back(home.where, 1)
             assert not home.live.exists()
         path.write_bytes(data)
     with state.opened(home.where) as found:
         assert found.live is not None
         assert b"".join(found.live.pieces(Span(0, found.live.size())))
-    unarchive.unarchive(home.where, 1)
+    bring_back.bring_back(home.where, 1)
     assert home.stitched() == DATA
 
 
 def test_a_live_file_that_somebody_moved_back_is_followed_by_the_rest(home: Home) -> None:
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     command_line.write(home.live, DATA)
     (home.archive / "archived" / f"{ID}.jsonl.zst").unlink()
     unchanged(home, RefusedError, "Somebody moved")
     assert [finding.kind for finding in doctor.findings()] == ["doubled"]
-    unarchive.unarchive(home.where, 1)
+    bring_back.bring_back(home.where, 1)
     assert (home.live.parent / ID / "subagents" / "agent-a1.jsonl").read_bytes() == LONG
     assert not (home.archive / "record.json").exists()
 
 
 def test_what_is_lost_is_told_and_nothing_is_changed(home: Home) -> None:
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     path = home.archive / "archived" / f"{ID}.jsonl.zst"
     path.rename(home.config / "kept")
     unchanged(home, DamagedError, "is no longer in", away=True)
     unchanged(home, DamagedError, "is no longer in")
     assert "damaged" in {finding.kind for finding in doctor.findings()}
     (home.config / "kept").rename(path)
-    unarchive.unarchive(home.where, 1)
+    bring_back.bring_back(home.where, 1)
     assert home.stitched() == DATA
 
 
@@ -851,10 +851,10 @@ def test_what_the_client_itself_called_zst_comes_back_as_it_was(home: Home, own:
     for name in ("alone.txt.zst", "both.txt.zst", "both.txt"):
         command_line.write(side / name, own if name.endswith(".zst") else LONG)
     before = whole(home)
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     assert (home.archive / "archived" / ID / "tool-results" / "both.txt.zst").read_bytes() == own
-    archive.archive(home.where, 1)
-    unarchive.unarchive(home.where, 1)
+    put_away.put_away(home.where, 1)
+    bring_back.bring_back(home.where, 1)
     assert whole(home) == before
 
 
@@ -881,12 +881,12 @@ def test_no_link_that_was_put_away_leads_anywhere(home: Home, fields: dict[str, 
     link = home.live.parent / ID / "link.jsonl"
     link.unlink()
     link.symlink_to(victim)
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     (home.archive / "archived" / ID / "elsewhere.jsonl.zst").symlink_to(packed)
     forged(home, **fields)
     then = homes.snapshot(home.config / "projects"), victim.lstat().st_mtime_ns
     folder = home.config.lstat().st_mtime_ns
-    for do in (put_away, bring_back, put_away):
+    for do in (put_it_away, bring_it_back, put_it_away):
         with suppress(SessrotateError):
             do(home)
     assert victim.read_bytes() == LONG
@@ -921,7 +921,7 @@ def test_without_its_note_it_is_told_by_its_files_and_comes_back_as_it_was(
     home: Home, other: bytes | dict[str, object] | None
 ) -> None:
     before = whole(home)
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     note = home.archive / "record.json"
     told = json.loads(note.read_bytes())
     if isinstance(other, dict):
@@ -938,7 +938,7 @@ def test_without_its_note_it_is_told_by_its_files_and_comes_back_as_it_was(
     told = [each.detail for each in doctor.findings()]
     assert len(told) == (not place.of_session(ID).project)
     assert all(f"`sessrotate restore {ID} --project FOLDER` brings it back" in one for one in told)
-    unarchive.unarchive(home.where, 1)
+    bring_back.bring_back(home.where, 1)
     after = whole(home)
     assert after.keys() == before.keys()
     assert home.stitched() == DATA
@@ -957,7 +957,7 @@ def test_a_record_of_another_moment_that_is_put_back_takes_nothing_away(
     # Without any note, a frame that says how much it holds is taken for one of ours.
     command_line.write(side / "own.txt.zst", LONG if moment == "restored" else homes.packed(LONG))
     before, records = held(home), dict[str, bytes]()
-    real = archive_files.write_standing
+    real = away_files.write_standing
 
     def told(*given: Any, **more: Any) -> PutAway:
         done = real(*given, **more)
@@ -965,14 +965,14 @@ def test_a_record_of_another_moment_that_is_put_back_takes_nothing_away(
         return done
 
     with monkeypatch.context() as patch:
-        patch.setattr(archive_files, "write_standing", told)
-        archive.archive(home.where, 1)
-        unarchive.unarchive(home.where, 1)
+        patch.setattr(away_files, "write_standing", told)
+        put_away.put_away(home.where, 1)
+        bring_back.bring_back(home.where, 1)
     records["restored"] = record.dump(Record(ID, homes.PROJECT, restored=""))
     with monkeypatch.context() as patch:
         if is_plain:
-            patch.setattr(archive_files, "compress", lambda *_: None)
-        archive.archive(home.where, 1)
+            patch.setattr(away_files, "compress", lambda *_: None)
+        put_away.put_away(home.where, 1)
     (home.archive / "record.json").write_bytes(records[moment])
     assert home.stitched() == DATA
     for deed in deeds:
@@ -1003,7 +1003,7 @@ def test_one_that_is_half_put_away_with_a_damaged_note_stops_no_other(home: Home
     (home.archive / "record.json").write_bytes(b"{")
     homes.another(home, "another-session", DATA)
     assert called("archive", "--older-than", "1d", "--yes").code == 0
-    assert archived_file.away(place.of_session("another-session")) is not None
+    assert away_file.away(place.of_session("another-session")) is not None
     assert called("restore", ID).code == 0
     assert home.stitched() == DATA
     assert (home.live.parent / "agent-mine.jsonl").read_bytes() == LONG
@@ -1017,7 +1017,7 @@ def test_without_a_note_nothing_behind_a_link_is_looked_at(
     command_line.write(home.archive / "record.json", b"{")
     (home.archive / "archived").symlink_to(elsewhere)
     monkeypatch.setattr(zstd, "content_size", None)
-    found = archived_file.note(home.where)
+    found = away_file.note(home.where)
     assert found is not None
 
 
@@ -1031,12 +1031,12 @@ def test_a_folder_that_is_a_link_is_not_followed(home: Home) -> None:
     (home.archive / "archived").symlink_to(elsewhere)
     unchanged(home, DamagedError, "is not a folder", away=True)
     with pytest.raises(DamagedError, match="is not a folder"):
-        archive.archive(home.where, 1)
+        put_away.put_away(home.where, 1)
     forged(home, standing="archiving")
     unchanged(home, DamagedError, "is not a folder", away=True)
     unchanged(home, DamagedError, "is not a folder")
     (home.archive / "archived").unlink()
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     (home.archive / "archived").rename(home.config / "elsewhere")
     (home.archive / "archived").symlink_to(home.config / "elsewhere")
     unchanged(home, DamagedError, "is not a folder|not in", away=True)
@@ -1053,7 +1053,7 @@ def test_thousands_of_files_go_and_come_back(
     for number in range(count):
         (side / f"agent-{number}.jsonl").write_bytes(LONG if number < long else b"x")
     before = whole(home)
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     assert sum(name.endswith(".zst") for name in away(home)) == long + 1
-    unarchive.unarchive(home.where, 1)
+    bring_back.bring_back(home.where, 1)
     assert whole(home) == before

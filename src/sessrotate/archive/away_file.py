@@ -1,4 +1,4 @@
-"""The live file of an archived session, for whoever reads it: plain or compressed.
+"""The live file of a session put away, for whoever reads it: plain or compressed.
 
 Rule: only reads. If more than its beginning is asked for, a compressed file is decompressed into a
 file without a name, and verified before anything else is handed on.
@@ -34,7 +34,7 @@ def _told(place: Place) -> Record:
     """Return the same, of a path that was looked at.
 
     A record of another moment, which somebody put back, is corrected by the files: only of an
-    archived session the live file is compressed, or in the archive alone.
+    session put away the live file is compressed, or in the archive alone.
     """
     found, path = record.told(place.archive), record.away(place.archive, place.session)
     if os.path.lexists(place.live):
@@ -53,13 +53,13 @@ def note(place: Place) -> PutAway | None:
 
 
 def away(place: Place) -> Path | None:
-    """Return the archived live file of a session, plain or compressed, if there is one."""
+    """Return the live file of a session put away, plain or compressed, if there is one."""
     is_away = _told(place).away is not None
     return record.away(place.archive, place.session) if is_away else None
 
 
 def is_doubled(place: Place) -> bool:
-    """Tell whether a client began another live file while the session was archived."""
+    """Tell whether a client began another live file while the session was put away."""
     path = away(place)
     if path is None:
         return False
@@ -70,13 +70,13 @@ def is_doubled(place: Place) -> bool:
 
 
 def check_single(place: Place) -> None:
-    """Raise RefusedError if a client began another live file while the session was archived."""
+    """Raise RefusedError if a client began another live file while the session was put away."""
     if is_doubled(place):
         raise doubled(place)
 
 
 def check_away(place: Place) -> None:
-    """Raise an error if the live file of an archived session is missing, or not the only one."""
+    """Raise an error if the live file of a session put away is missing, or not the only one."""
     check_single(place)
     if away(place) is None:
         if not os.path.lexists(place.live):
@@ -87,23 +87,23 @@ def check_away(place: Place) -> None:
 
 
 def doubled(place: Place) -> RefusedError:
-    """Return the error that there is a live file besides the archived one."""
+    """Return the error that there is a live file besides the one put away."""
     return RefusedError(
-        f"{printable(str(place.live))} appeared while its session was archived: rename it, and "
+        f"{printable(str(place.live))} appeared while its session was put away: rename it, and "
         "`restore` brings the session back; then you can append its lines."
     )
 
 
 def lost(place: Place) -> DamagedError:
-    """Return the error that the archived live file does not exist any more."""
+    """Return the error that the live file put away does not exist any more."""
     return DamagedError(
-        f"{printable(place.live.name)} was archived, and is no longer in "
+        f"{printable(place.live.name)} was put away, and is no longer in "
         f"{printable(str(place.archive / names.ARCHIVED))}: put it back there."
     )
 
 
 def opened(place: Place) -> Source | None:
-    """Open the archived live file of a session, None if there is none."""
+    """Open the live file of a session put away, None if there is none."""
     path = away(place)
     if path is None:
         return None
@@ -113,7 +113,7 @@ def opened(place: Place) -> Source | None:
 
 
 class Away(Source):
-    """An archived live file, which does not have the name `live` any more."""
+    """The live file of a session put away, which does not have the name `live` any more."""
 
     def __init__(self, path: Path, live: Path) -> None:
         with Source.inside(path.parent, path.name) as source:

@@ -1,6 +1,6 @@
-"""Archiving whole sessions: they move out of their client's folder, until `restore`.
+"""Putting whole sessions away: they move out of their client's folder, until `restore`.
 
-Promise: an archived session is out of the reach of its client's lists and clean-up, is found by
+Promise: a session put away is out of the reach of its client's lists and clean-up, is found by
 its id, and comes back as it was. After a crash, the next `archive` goes on and the next
 `restore` undoes it.
 
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients, fs, names, platforms
-from sessrotate.archive import archived_file, owner, place, restored, state, trimmed
+from sessrotate.archive import away_file, owner, place, restored, state, trimmed
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import PutAway
 from sessrotate.archive.state import State
@@ -41,8 +41,8 @@ from sessrotate.in_place import gain, operations, recover, room, second_names
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.obstacles import disk, disk_of, elsewhere, obstacles
 from sessrotate.in_place.room import Need
-from sessrotate.retention import archive_files, left_plain, sizes, transaction
-from sessrotate.retention.unarchive import bring_back, listing
+from sessrotate.retention import away_files, sizes, transaction
+from sessrotate.retention.bring_back import listing, move_back
 from sessrotate.segments import segment_set
 from sessrotate.system import disk_use, in_use, lease
 from sessrotate.system.source import Source
@@ -52,44 +52,46 @@ if TYPE_CHECKING:
 
 
 class NotCompressedError(StorageError):
-    """The session is archived, and stays plain; `moved` is how many bytes left its folder."""
+    """The session is put away, and stays plain; `moved` is how many bytes left its folder."""
 
     def __init__(self, message: str, moved: int = 0) -> None:
         super().__init__(message)
         self.moved: Final = moved
 
 
-def archive(where: Place, wait: float, progress: Callable[[int], None] = lambda _done: None) -> int:
-    """Archive a session; return how many bytes left its client's folder.
+def put_away(
+    where: Place, wait: float, progress: Callable[[int], None] = lambda _done: None
+) -> int:
+    """Put a session away; return how many bytes left its client's folder.
 
     `wait` is how many seconds to wait for the lock, and for a moment without a writer; `progress`
-    is given how many bytes are compressed. A session that is archived already is compressed
+    is given how many bytes are compressed. A session that was put away already is compressed
     further, if that was interrupted. Raises InUseError if somebody uses it and RefusedError if it
     cannot be moved safely; then everything is as it was. Raises StorageError as the system
-    reports, and says so if the session is archived and only compressing it failed.
+    reports, and says so if the session is put away and only compressing it failed.
     """
-    with operations.alone(where, wait), storage("archive the session"):
+    with operations.alone(where, wait), storage("put the session away"):
         with state.opened(where) as found:
             _check_no_restoration(found)
         recover.recover(where, wait)
-        note = archived_file.note(where)
+        note = away_file.note(where)
         freed = 0
         if note is None or note.standing != "archived":
             with (
-                room.told("archive the session", where.archive, lambda: expected(where).need),
-                storage("archive the session"),
+                room.told("put the session away", where.archive, lambda: expected(where).need),
+                storage("put the session away"),
             ):
                 if _unwritten(where):
                     with suppress(FileExistsError):  # its client has just begun it
                         fs.create_file(where.live, b"")
                 freed, note = _move_all(where, wait)
-        archive_files.folder(where)
-        archived_file.check_away(where)
+        away_files.folder(where)
+        away_file.check_away(where)
         try:
             _compress(where, note, progress)
         except SessrotateError as error:
             raise NotCompressedError(
-                f"{error} The session is archived and nothing is lost: run `archive` again to "
+                f"{error} The session is put away and nothing is lost: run `archive` again to "
                 "compress it.",
                 freed,
             ) from error
@@ -98,15 +100,15 @@ def archive(where: Place, wait: float, progress: Callable[[int], None] = lambda 
 
 def _compress(where: Place, note: PutAway, progress: Callable[[int], None]) -> None:
     def need() -> Need:
-        return left_plain.rest(where, note).need
+        return sizes.rest(where, note).need
 
     what = "compress the session"
     with room.told(what, where.archive, need), storage(what):
-        archive_files.compress(where, note, progress)
+        away_files.compress(where, note, progress)
 
 
 def plan(where: Place) -> int:
-    """Return how many bytes `archive` would move out of the client's folder; change nothing.
+    """Return how many bytes `put_away` would move out of the client's folder; change nothing.
 
     Raises as it does.
     """
@@ -114,15 +116,15 @@ def plan(where: Place) -> int:
 
 
 def _to_move(where: Place, near: Near | None = None) -> tuple[Collection[str], Forecast]:
-    """Return the names of what `archive` would move; none if it was archived before.
+    """Return the names of what `put_away` would move; none if it was put away before.
 
     And what the disk gains before by finishing what was interrupted.
     """
     with storage("look at the session"), state.opened(where) as found:
-        note = archived_file.note(where)
+        note = away_file.note(where)
         if note is not None and note.standing == "archived":
-            archive_files.folder(where)
-            archived_file.check_away(where)
+            away_files.folder(where)
+            away_file.check_away(where)
             return (), Forecast()
         if unwritten := _unwritten(where, near):
             return unwritten, Forecast()
@@ -130,28 +132,28 @@ def _to_move(where: Place, near: Near | None = None) -> tuple[Collection[str], F
 
 
 def expected(where: Place, near: Near | None = None) -> Forecast:
-    """Return what `archive` would move, and the disk would gain; `near` is as for `agents.beside`.
+    """Return what `put_away` would move, and the disk would gain; `near` is as for `agents.beside`.
 
-    What is archived already is compressed, if that was left. Raises as `plan` does.
+    What was put away already is compressed, if that was left. Raises as `plan` does.
     """
     items, finishing = _to_move(where, near)
     moved = _bytes(where, items)
     if not moved:
-        return left_plain.of(where)
+        return sizes.left_plain(where)
     with storage("look at the session"):
         paths = [where.live.parent / name for name in items]
-        files = archive_files.sizes(paths)
+        files = away_files.sizes(paths)
         wanted = {
             path: size
             for path, size in files.items()
-            if path == where.live or size >= archive_files.LEAST
+            if path == where.live or size >= away_files.LEAST
         }
         after = files | sizes.compressed(wanted)
         gained = disk_use.of(*paths) - sum(map(gain.blocks, after.values()))
         # The live file comes first.
         first = sorted(wanted, key=lambda path: path != where.live)
-        need = left_plain.need((wanted[path], after[path]) for path in first)
-        gained += finishing.gained - left_plain.NEW * gain.BLOCK
+        need = sizes.need((wanted[path], after[path]) for path in first)
+        gained += finishing.gained - sizes.NEW * gain.BLOCK
         need = max(need, finishing.need, key=lambda each: each.size)
         return Forecast(moved, gained, need)
 
@@ -165,13 +167,13 @@ def measured(where: Place, near: Near | None = None) -> int:
 
 
 def stored(where: Place) -> int:
-    """Return how many bytes the files of an archived session take."""
+    """Return how many bytes the files of a session put away take."""
     with storage("look at the session"):
-        return archive_files.size(archive_files.folder(where))
+        return away_files.size(away_files.folder(where))
 
 
 def _bytes(where: Place, items: Iterable[str]) -> int:
-    return sum(archive_files.size(where.live.parent / name) for name in items)
+    return sum(away_files.size(where.live.parent / name) for name in items)
 
 
 def _checked(
@@ -193,7 +195,7 @@ def _checked(
         raise RefusedError(
             f"{printable(str(where.live))} is gone: `restore` brings it back from its archive."
         )
-    archived_file.check_single(where)
+    away_file.check_single(where)
     if kept := where.client.trims.replaced(where.live, where.session):
         raise RefusedError(trimmed.told(kept, where.session).detail)
     in_use.check_unused(where, source.identity(), wait=wait, or_live=False)
@@ -221,7 +223,7 @@ def _check_no_restoration(found: State) -> None:
 
 def _obstacles(where: Place, source: Source, items: Mapping[str, os.stat_result]) -> Iterator[str]:
     """Yield the reasons why a session cannot be moved, and moved back, safely."""
-    folder, away = archive_files.folder(where), archived_file.away(where)
+    folder, away = away_files.folder(where), away_file.away(where)
     given = int(away is not None and os.path.lexists(where.live))
     given += fs.same_as(os.fstat(source.fd))(where.pack)  # which goes first, where this is a plan
     yield from obstacles(where, source, given)
@@ -239,10 +241,10 @@ def _obstacles(where: Place, source: Source, items: Mapping[str, os.stat_result]
             yield f"{shown} belongs to another user: run this as that user."
         elif os.path.lexists(moved) and not os.path.samestat(status, moved.lstat()):
             yield f"{shown} and {printable(str(moved))} both exist: merge them into the first."
-    if archived_file.note(where) is None and (strangers := listing(folder)):
+    if away_file.note(where) is None and (strangers := listing(folder)):
         yield (
-            f"{printable(str(folder))} has {printable(strangers[0])}, which does not belong to an "
-            "archived session: move it away."
+            f"{printable(str(folder))} has {printable(strangers[0])}, which does not belong to a "
+            "session put away: move it away."
         )
 
 
@@ -259,22 +261,22 @@ def _move_all(where: Place, wait: float) -> tuple[int, PutAway]:
         freed, used = _bytes(where, items), _seen(where, source).ended
         try:
             fs.create_folder(where.archive)
-            archive_files.write_standing(where, "archiving", items=items)
-            fs.create_folder(archive_files.folder(where))
+            away_files.write_standing(where, "archiving", items=items)
+            fs.create_folder(away_files.folder(where))
             answer = in_use.lease_from_writers(source, wait)
             is_same = source.identity() == here
             for name, status in items.items() if is_same else ():
-                _move(where.live.parent / name, archive_files.folder(where) / name, status)
+                _move(where.live.parent / name, away_files.folder(where) / name, status)
             # Somebody who came by the old name may still write to the live file.
             if not (is_same and lease.settled(source.fd, answer) and source.identity() == here):
                 raise InUseError("A client is writing to the session: close it, then try again.")
             if os.path.lexists(where.live):
                 raise _saved(where)
-            return freed, archive_files.write_standing(where, "archived", used)
+            return freed, away_files.write_standing(where, "archived", used)
         except BaseException as error:
             kept = None
             with suppress(OSError, SessrotateError):
-                kept = bring_back(where, keeps=True)
+                kept = move_back(where, keeps=True)
             if kept is not None or isinstance(error, fs.ReplacedError):
                 raise _saved(where, kept) from error
             if isinstance(error, OSError) and error.errno == errno.EXDEV:
@@ -295,7 +297,7 @@ def _saved(where: Place, kept: Path | None = None) -> InUseError:
     if kept is None:
         return InUseError(f"Another program has just saved a file of {name}: try again.")
     return InUseError(
-        f"Another program saved {printable(str(where.live))} while it was archived, and that file "
+        f"Another program saved {printable(str(where.live))} while it was put away, and that file "
         f"stays. {printable(str(kept))} holds the earlier one: compare the two, then remove "
         "the earlier one."
     )
@@ -305,7 +307,7 @@ def _saved(where: Place, kept: Path | None = None) -> InUseError:
 
 
 def wanted(older_than: float | None, before_cleanup: float | None, now: float) -> list[Place]:
-    """Return the sessions to archive, those first whose archiving is not finished.
+    """Return the sessions to put away, those first of which that is not finished.
 
     These are sessions that a list shows as unused for `older_than` seconds at `now` (in seconds
     since 1970), and those to be saved `before_cleanup` seconds before their client deletes them.
@@ -323,7 +325,7 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
     unwritten = dict.fromkeys(live for live, _ in alone)
     for path in (*clients.in_place().files.sessions(), *unwritten):
         where = owner.of(path, places)
-        if where is None or archived_file.away(where) is not None:
+        if where is None or away_file.away(where) is not None:
             continue
         if where not in begun and not any(in_use.clients(where)):
             age = None if where.session in marked else older_than
@@ -336,9 +338,9 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
 
 def _is_begun(where: Place) -> bool:
     with suppress(SessrotateError):
-        note = archived_file.note(where)
+        note = away_file.note(where)
         if note is not None and note.standing == "archived":
-            return archive_files.is_due(where, note)
+            return away_files.is_due(where, note)
         return note is not None and note.standing == "archiving"
     return False
 
@@ -356,7 +358,7 @@ def _is_swept(
     statuses = [where.live.lstat()] if os.path.lexists(where.live) else []
     if not any(status.st_size for status in statuses):
         beside = where.client.beside.beside(where.live, where.session, near)
-        paths = archive_files.sizes(where.live.parent / name for name in beside)
+        paths = away_files.sizes(where.live.parent / name for name in beside)
         statuses = [path.lstat() for path in paths]
     is_desktop = rule.ceiling != rule.period and where.client.cleanup.is_desktop(where.live)
     times = (rule.saved_at(each, before_cleanup, is_desktop=is_desktop) for each in statuses)

@@ -1,4 +1,4 @@
-"""Putting an archived session back in its client's folder, as it was.
+"""Putting a session back in its client's folder, as it was.
 
 Rule: each file is moved within one file system, so that it keeps everything it has, and never over
 another. Only names that the folders themselves list are moved. The live file comes back first:
@@ -16,19 +16,19 @@ from typing import Final
 from msgspec import Struct
 
 from sessrotate import fs, names
-from sessrotate.archive import archived_file
+from sessrotate.archive import away_file
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import PutAway
 from sessrotate.clients.common import listed, names_in
 from sessrotate.errors import InUseError, RefusedError, printable, storage
 from sessrotate.in_place import aside, recover, swap, waiting
-from sessrotate.retention import archive_files
+from sessrotate.retention import away_files
 from sessrotate.system import locks
 
 _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
 
-def unarchive(
+def bring_back(
     where: Place,
     wait: float,
     progress: Callable[[int], None] = lambda _done: None,
@@ -38,24 +38,24 @@ def unarchive(
     """Put a session back as it was; return how many bytes that is.
 
     `wait` is how many seconds to wait for the lock. With `touch`, seconds since 1970, its files
-    get that as the time of their last change. Undoes an `archive` that was interrupted. Raises
-    RefusedError if the session is not archived, or another file has one of its names: then nothing
+    get that as the time of their last change. Undoes a `put_away` that was interrupted. Raises
+    RefusedError if the session was not put away, or another file has one of its names: then nothing
     is changed. Raises DamagedError if its files have changed, StorageError as the system reports.
     """
     with locks.alone(where, wait), storage("put the session back"):
         recover.recover(where, wait)
-        note = archived_file.note(where)
+        note = away_file.note(where)
         if note is None:
-            raise RefusedError(f"{printable(where.session)} is not archived.")
+            raise RefusedError(f"{printable(where.session)} was not put away.")
         _check_free(where)
-        archive_files.decompress(where, note, progress)
-        size = archive_files.size(archive_files.folder(where)) + _here(where, note)
+        away_files.decompress(where, note, progress)
+        size = away_files.size(away_files.folder(where)) + _here(where, note)
         if touch is not None:
-            archive_files.date_all(where, int(touch * 1e9))
+            away_files.date_all(where, int(touch * 1e9))
         if note.standing != "unarchiving":
-            archive_files.write_standing(where, "unarchiving")
+            away_files.write_standing(where, "unarchiving")
         try:
-            bring_back(where)
+            move_back(where)
         except FileExistsError as error:
             name = printable(str(error.filename))
             raise InUseError(f"{name} has just appeared: move it away, then try again.") from None
@@ -76,18 +76,18 @@ class Away(Struct, frozen=True):
 
 
 def plan(where: Place) -> Away | None:
-    """Return what `unarchive` would put back, None if the session is not archived.
+    """Return what `bring_back` would put back, None if the session was not put away.
 
     Changes nothing. Raises as it does.
     """
     with storage("look at the session"):
-        note = archived_file.note(where)
+        note = away_file.note(where)
         if note is None:
             return None
         _check_free(where)
-        every = archive_files.files(archive_files.folder(where))
+        every = away_files.files(away_files.folder(where))
         sizes = {entry.file: entry.status.st_size for entry in every}
-        found = archive_files.packed(where, note)
+        found = away_files.packed(where, note)
         others = sizes.keys() - {f"{file}{_ZST}" for file in found}
         pending = found.keys() - sizes.keys()
         unpacked = sum(found[file] for file in pending)
@@ -102,20 +102,20 @@ def _here(where: Place, note: PutAway) -> int:
         return 0
     beside = where.client.beside.beside(where.live, where.session)
     paths = [where.live, *(where.live.parent / name for name in beside)]
-    return sum(archive_files.sizes(paths).values())
+    return sum(away_files.sizes(paths).values())
 
 
-def bring_back(where: Place, *, keeps: bool = False) -> Path | None:
-    """Move everything that was archived back; the note goes last.
+def move_back(where: Place, *, keeps: bool = False) -> Path | None:
+    """Move everything that was put away back; the note goes last.
 
-    Raises FileExistsError if something has one of the names. With `keeps`, the archived live file
+    Raises FileExistsError if something has one of the names. With `keeps`, the live file put away
     is kept aside if that is its name; returns where.
     """
-    if (note := archived_file.note(where)) is not None:  # no compressed file goes back
-        archive_files.decompress(where, note, lambda _done: None)
+    if (note := away_file.note(where)) is not None:  # no compressed file goes back
+        away_files.decompress(where, note, lambda _done: None)
     kept = None
     for name in _ours(where):
-        away, back = archive_files.folder(where) / name, where.live.parent / name
+        away, back = away_files.folder(where) / name, where.live.parent / name
         fs.create_folder(where.live.parent)
         if fs.same_as(away.lstat())(back):
             fs.remove_files(away.parent, [name])  # a power loss kept both names
@@ -128,7 +128,7 @@ def bring_back(where: Place, *, keeps: bool = False) -> Path | None:
                 raise
             kept = aside.keep(where, away)
             fs.remove_files(away.parent, [name])
-    fs.remove_folder(archive_files.folder(where))
+    fs.remove_folder(away_files.folder(where))
     fs.remove_files(where.archive, [f"{names.RECORD}{names.PARTIAL}"])
     swap.change_record(where, away=None)
     fs.remove_folder(where.archive)
@@ -167,21 +167,21 @@ def _check_free(where: Place) -> None:
     """Raise RefusedError if a name is not free, DamagedError if the live file is lost."""
     taken = []
     for name in dict.fromkeys(name.removesuffix(_ZST) for name in _ours(where)):
-        path, away = where.live.parent / name, archive_files.folder(where) / name
+        path, away = where.live.parent / name, away_files.folder(where) / name
         if os.path.lexists(path) and not (
             os.path.lexists(away) and os.path.samestat(path.lstat(), away.lstat())
         ):
             taken += [] if _is_left(away, path) else [path]
     if where.live in taken:
-        raise archived_file.doubled(where)
+        raise away_file.doubled(where)
     if taken:
         raise RefusedError(f"{printable(str(taken[0]))} already exists: rename it, then try again.")
-    if archived_file.away(where) is None and not os.path.lexists(where.live):
-        raise archived_file.lost(where)
+    if away_file.away(where) is None and not os.path.lexists(where.live):
+        raise away_file.lost(where)
 
 
 def _ours(where: Place) -> list[str]:
-    """Return the names of what was archived, the live file first; other names are not ours.
+    """Return the names of what was put away, the live file first; other names are not ours.
 
     They are those that are there: a file may be compressed.
     """
@@ -190,5 +190,5 @@ def _ours(where: Place) -> list[str]:
         plain = name.removesuffix(_ZST)
         return plain in {where.live.name, where.session} or where.client.beside.is_agent(plain)
 
-    found = filter(is_ours, listing(archive_files.folder(where)))
+    found = filter(is_ours, listing(away_files.folder(where)))
     return sorted(found, key=lambda name: not name.startswith(where.live.name))

@@ -1,4 +1,4 @@
-"""The files of an archived session: compressed, and decompressed again.
+"""The files of a session put away: compressed, and decompressed again.
 
 Rule: the order is that of `fs.replacing`, and needs no record. A plain file stays until the
 compressed one, which was read back, has its name; and the other way round. Where both exist, the
@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, names, units
-from sessrotate.archive import archived_file
+from sessrotate.archive import away_file
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import PutAway, Step
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError, StorageError, printable
@@ -57,7 +57,7 @@ class Entry(Struct, frozen=True):
 
 
 def folder(place: Place) -> Path:
-    """Return where the files of an archived session are.
+    """Return where the files of a session put away are.
 
     Raises DamagedError if that is not a folder, or a link to one.
     """
@@ -99,7 +99,7 @@ def write_standing(
 
     `used` is the time of its last record, `items` the names in the client's folder that are moved.
     """
-    was, top = archived_file.note(place), place.live.parent
+    was, top = away_file.note(place), place.live.parent
     found = (str(path.relative_to(top)) for path in sizes(top / name for name in items))
     own = {*(() if was is None else was.own), *(file for file in found if file.endswith(_ZST))}
     if len(own) > _MOST_OWN:
@@ -120,7 +120,7 @@ def date_all(place: Place, modified_ns: int) -> None:
 
 
 def regular(place: Place) -> dict[str, os.stat_result]:
-    """Return the regular files of an archived session, by their paths."""
+    """Return the regular files of a session put away, by their paths."""
     return {
         entry.file: entry.status
         for entry in files(folder(place))
@@ -132,7 +132,7 @@ def regular(place: Place) -> dict[str, os.stat_result]:
 
 
 def compress(place: Place, note: PutAway, progress: Callable[[int], None]) -> None:
-    """Compress the files of an archived session that are worth it.
+    """Compress the files of a session put away that are worth it.
 
     The caller holds the session's lock; `progress` is given how many bytes are done. Raises
     OSError as the system reports; files that are not compressed by then stay plain.
@@ -162,7 +162,7 @@ def compress(place: Place, note: PutAway, progress: Callable[[int], None]) -> No
 
 
 def to_compress(place: Place, note: PutAway) -> dict[str, int]:
-    """Return the files of an archived session that are worth compressing, and their bytes."""
+    """Return the files of a session put away that are worth compressing, and their bytes."""
     top = folder(place)
     return {
         file: status.st_size
@@ -197,7 +197,7 @@ def _folder_times(top: Path) -> Iterator[None]:
 
 
 def is_due(place: Place, note: PutAway) -> bool:
-    """Tell whether a file of an archived session was left plain, and need not be any more.
+    """Tell whether a file of a session put away was left plain, and need not be any more.
 
     A lease proves that nobody writes to it; where there are none, it must be quiet for a day.
     """
@@ -219,7 +219,7 @@ def _asked(source: Source, since_ns: int) -> lease.Answer:
 
 
 def _since(note: PutAway) -> int:
-    """Return when a session was archived, in nanoseconds since 1970; never, if that is no time."""
+    """Return when a session was put away, in nanoseconds since 1970; never, if that is no time."""
     try:
         return int(datetime.fromisoformat(note.at).timestamp() * 1e9)
     except (ValueError, OverflowError):
@@ -256,7 +256,7 @@ def _fill(source: Source, draft: fs.Draft, file: str) -> None:
     draft.append(frame.flush())
     draft.sync()  # what is read back is what the disk took
     with suppress(DamagedError):
-        for data in archived_file.decompressed(draft.fd, file):
+        for data in away_file.decompressed(draft.fd, file):
             read.update(data)
     if read.digest != written.digest:
         raise StorageError(
@@ -268,7 +268,7 @@ def _fill(source: Source, draft: fs.Draft, file: str) -> None:
 
 
 def packed(place: Place, note: PutAway) -> dict[str, int]:
-    """Return the files of an archived session that are there compressed, and how much each holds.
+    """Return the files of a session put away that are there compressed, and how much each holds.
 
     They are named as when they are plain; after a crash they may be there plain, too. Raises
     DamagedError if one does not say how much it holds.
@@ -277,7 +277,7 @@ def packed(place: Place, note: PutAway) -> dict[str, int]:
     for file in sorted(regular(place)):
         if file.endswith(_ZST) and file not in note.own:
             with Source.inside(top, file) as source:
-                found[file.removesuffix(_ZST)] = archived_file.plain_size(source.fd, file)
+                found[file.removesuffix(_ZST)] = away_file.plain_size(source.fd, file)
     return found
 
 
@@ -294,7 +294,7 @@ def decompress(place: Place, note: PutAway, progress: Callable[[int], None]) -> 
     def write(file: str, draft: fs.Draft) -> str:
         nonlocal done
         with Source.inside(top, f"{file}{_ZST}") as source:
-            for piece in archived_file.decompressed(source.fd, f"{file}{_ZST}"):
+            for piece in away_file.decompressed(source.fd, f"{file}{_ZST}"):
                 draft.append(piece)
             draft.become_like(source.fd)
             draft.take_times(source.fd)

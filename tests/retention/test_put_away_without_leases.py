@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from sessrotate.archive import archived_file
-from sessrotate.retention import archive, unarchive
+from sessrotate.archive import away_file
+from sessrotate.retention import bring_back, put_away
 from sessrotate.system import in_use
 from support import command_line, homes
 from support.command_line import ID, row
@@ -33,7 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 
 def away(home: Home) -> Path:
-    found = archived_file.away(home.where)
+    found = away_file.away(home.where)
     assert found is not None
     return found
 
@@ -51,36 +51,36 @@ def aged(home: Home, seconds: float) -> None:
 
 def test_what_a_held_descriptor_writes_after_the_archiving_comes_back(home: Home) -> None:
     writer = os.open(home.live, os.O_WRONLY | os.O_APPEND)
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     os.write(writer, LATE)
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     os.write(writer, LATE)
-    unarchive.unarchive(home.where, 1)
+    bring_back.bring_back(home.where, 1)
     os.write(writer, LATE)
     os.close(writer)
     assert home.live.read_bytes() == DATA + 3 * LATE
 
 
 def test_it_is_compressed_when_it_has_been_quiet_for_a_day(home: Home) -> None:
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     aged(home, 0.9 * DAY)
-    assert home.where not in archive.wanted(0, None, time.time())
-    archive.archive(home.where, 1)
+    assert home.where not in put_away.wanted(0, None, time.time())
+    put_away.put_away(home.where, 1)
     assert away(home).read_bytes() == DATA
     aged(home, 1.1 * DAY)
-    assert home.where in archive.wanted(None, None, time.time())
-    archive.archive(home.where, 1)
+    assert home.where in put_away.wanted(None, None, time.time())
+    put_away.put_away(home.where, 1)
     assert away(home).name == f"{ID}.jsonl.zst"
-    assert home.where not in archive.wanted(None, None, time.time())
-    unarchive.unarchive(home.where, 1)
+    assert home.where not in put_away.wanted(None, None, time.time())
+    bring_back.bring_back(home.where, 1)
     assert home.live.read_bytes() == DATA
 
 
 def test_a_file_that_a_process_is_known_to_have_open_stays_plain(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     aged(home, 9 * DAY)
     monkeypatch.setattr(in_use, "_writing", lambda files: [(7, file) for file in files])
-    archive.archive(home.where, 1)
+    put_away.put_away(home.where, 1)
     assert away(home).read_bytes() == DATA

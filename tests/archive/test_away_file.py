@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.archive import archived_file
-from sessrotate.archive.archived_file import Compressed
+from sessrotate.archive import away_file
+from sessrotate.archive.away_file import Compressed
 from sessrotate.errors import DamagedError, InUseError
 from sessrotate.model import Span
 from sessrotate.system import zstd
@@ -20,7 +20,7 @@ from support import homes
 if TYPE_CHECKING:
     from pathlib import Path
 
-DATA: Final = random.Random(6).randbytes(3 * archived_file.HEAD // 2) + b"\n" * 50_000
+DATA: Final = random.Random(6).randbytes(3 * away_file.HEAD // 2) + b"\n" * 50_000
 
 
 def compressed(folder: Path, data: bytes = DATA) -> Compressed:
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @given(st.data())
 def test_any_span_is_what_the_plain_file_has_there(folder: Path, data: st.DataObject) -> None:
-    edge = st.integers(0, len(DATA)) | st.integers(archived_file.HEAD - 2, archived_file.HEAD + 2)
+    edge = st.integers(0, len(DATA)) | st.integers(away_file.HEAD - 2, away_file.HEAD + 2)
     with compressed(folder) as source:
         assert source.size() == len(DATA)
         for _ in range(3):
