@@ -76,10 +76,10 @@ def said_again(batch: Batch, pack: Source, since: int, live: Source) -> bytes:
     """Return what is to be appended behind a batch that was brought over: a row that stood last.
 
     Clients go on from the row of the conversation that stands last, whatever follows it (2.1.112
-    and later): a late one would end the conversation there. So the last one before the batch is
-    said again, or the rest of it if a crash tore that. Nothing where a client has written behind
-    the batch, nor where the pack has that row, from `since` on: then nothing came meanwhile. Where
-    two crashes tore one batch, behind a row of it, it is not said.
+    and later; 2.0.28 goes by times): a late one would end the conversation there. So the last one
+    before the batch is said again, or the rest of it if a crash tore that. Nothing where a client
+    has written behind the batch, nor where the pack has that row, from `since` on: then nothing
+    came meanwhile. Where two crashes tore one batch, behind a row of it, it is not said.
     """
     size = live.size()
     end = live.line_start(size)

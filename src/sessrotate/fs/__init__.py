@@ -11,7 +11,8 @@ are created with mode 0600 and folders with 0700, whatever the umask.
 What is not promised: a disk that reports a write as done and loses it; a file system without
 working `fsync` or `link`. Functions here raise plain `OSError`; callers say what was being done.
 
-docs/internals/protocol.md has the states of an archive's files. Those of a set:
+docs/internals/protocol.md has the order in which an archive's files change.
+The states of a set's files:
 
     intent.json      absent → there while the set is written → absent
     ID.jsonl, ID.N.jsonl[.zst]    absent → growing (an intent is there) → complete

@@ -145,6 +145,7 @@ def empty(
         return 0
     with transaction.begin(where, wait) as listed:
         there, pruned = transaction.in_trash(where), _pruned(listed)
+        # What `begin` has only now moved to the trash is not in `before`, and stays for this run.
         files = [name for name in before.files if name in there and name in pruned]
         fs.remove_files(transaction.trash(where), files)
         fs.remove_folder(transaction.trash(where))
