@@ -196,7 +196,7 @@ def test_of_two_parts_of_a_session_it_is_told_which_goes_on_from_which(projects:
     assert str(caught.value).splitlines() == [
         f"{UUID} matches 2 files. Give the path of one:",
         f"  {first} (claude, {sizes[0]} bytes, {times[0]})",
-        f"  {second} (claude, {sizes[1]} bytes, {times[1]}, goes on from {first})",
+        f"  {second} (claude, {sizes[1]} bytes, {times[1]}, continues {first})",
     ]
 
 

@@ -200,7 +200,7 @@ def _told_apart(found: list[_Match]) -> Iterator[str]:
             told += [f"last used {seen.sight.ended}"] if seen.sight.ended is not None else []
             others = ((path, other) for path, other in known.items() if path != match.path)
             before = next((path for path, other in others if _goes_on(seen, other)), None)
-            told += [f"goes on from {printable(str(before))}"] if before is not None else []
+            told += [f"continues {printable(str(before))}"] if before is not None else []
         yield f"{printable(str(match.path))} ({', '.join(told)})"
 
 

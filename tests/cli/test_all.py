@@ -118,7 +118,7 @@ def test_small_ones_are_left_alone(home: Home) -> None:
 @pytest.mark.usefixtures("home")
 def test_the_table_ends_with_what_was_freed() -> None:
     ended = called("split", "--all", "--in-place", "--yes", *WHATEVER)
-    heading = "session title project last used live file freed then"
+    heading = "session title project last used live file freed after"
     assert ended.out.splitlines()[0].split() == heading.split()
     assert "1 done" in ended.out.splitlines()[-1]
     assert ended.out.endswith(" freed on disk.\n")

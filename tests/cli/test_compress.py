@@ -207,7 +207,7 @@ def test_setup_asks_for_it_only_where_codex_has_sessions(
     codex: Codex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, said = asked("n\nn\nn\ny\n", "setup", env=os.environ)
-    assert "Compress sessions of Codex unused for 7 days?" in said
+    assert "Compress Codex sessions unused for 7 days?" in said
     assert 'compress_after = "7d"' in user_folders.config_file().read_text()
     assert "\nbefore_cleanup" not in user_folders.config_file().read_text()
     monkeypatch.setenv("CODEX_HOME", str(codex.root / "nobody"))
@@ -390,7 +390,7 @@ def test_the_free_space_is_that_of_the_disk_that_codex_is_on(
     monkeypatch.setattr(
         fs, "free_bytes", lambda path: (50 if path.is_relative_to(codex.root) else 900) << 20
     )
-    assert "50.0 MiB are free" in called("tidy", "--dry-run").out
+    assert "50.0 MiB is free" in called("tidy", "--dry-run").out
     assert "Free space: 50.0 MiB before, 50.0 MiB now." in called("tidy", "--yes").out
 
 

@@ -127,7 +127,7 @@ def test_turns_that_are_counted_without_a_missing_segment_say_so(
     home.rotate()
     for number in (1, 2):
         home.segment(number).unlink()
-    said = "Turn numbers leave out what is missing."
+    said = "Turns in missing parts are not counted."
     ended = called(*words, ID, "--allow-gaps", "--turns", "2:")
     assert (ended.code, ended.err.count(said)) == (0, 1)
     assert said not in called(*words, ID, "--allow-gaps").err

@@ -95,7 +95,7 @@ def test_a_plan_of_one_rotation_fails_where_the_rotation_would(
     planned = called("rotate", "-n", ID)
     assert planned.code == 74
     assert "Would cut" in planned.out
-    assert "for the segments, compressed, and the new live file, and 1000 B are" in planned.err
+    assert "for the segments, compressed, and the new live file, and 1000 B is" in planned.err
 
 
 def test_a_rotation_that_failed_leaves_a_restored_session_as_its_owner_wants_it(

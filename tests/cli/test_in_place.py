@@ -99,7 +99,7 @@ def test_a_dry_run_shows_each_segment_what_is_carried_and_what_it_takes(home: Ho
         "a line from the beginning",
         "latest value of each setting",
         "free space",
-        "Takes about",
+        "This takes about",
     ):
         assert words in told.out
     done = split(home)

@@ -70,7 +70,7 @@ def outcome(run: Callable[..., Ended], home: Home, command: list[str | bytes], *
     shutil.rmtree(top, ignore_errors=True)
     os.utime(write(home.live, DATA), (1_770_000_000, 1_770_000_000))
     ended = run(*command, cwd=top, env=home.env, **how)
-    said = re.sub(r"[\d.]+ [KMGT]iB are free", "much is free", ended.out)
+    said = re.sub(r"[\d.]+ [KMGT]iB is free", "much is free", ended.out)
     files = {
         str(path.relative_to(top)): (path.stat().st_mode, path.stat().st_size)
         for path in top.rglob("*")

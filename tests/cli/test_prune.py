@@ -254,7 +254,7 @@ def test_a_session_that_a_client_runs_stays(home: Home) -> None:
     (home.config / "sessions" / f"{os.getpid()}.json").write_text(json.dumps(running))
     ended = called("prune", ID, *LAST_TWO, "--yes", "--verbose")
     assert ended.code == 0
-    assert "a client runs its session" in ended.out
+    assert "a client is running its session" in ended.out
     assert trashed(home) == []
 
 

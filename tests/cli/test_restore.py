@@ -105,7 +105,7 @@ def test_too_little_room_is_said_before_anything_is_written(
     before = snapshot(home.config)
     ended = called("restore", ID)
     assert_one_sentence(ended, 74)
-    assert re.search(r"and 10 B are free\. Make room for [\d.]+ KiB more, then", ended.err)
+    assert re.search(r"and 10 B is free\. Make room for [\d.]+ KiB more, then", ended.err)
     assert snapshot(home.config) == before
 
 
@@ -134,7 +134,8 @@ def test_what_the_client_would_delete_at_its_next_start_counts_as_used_now(home:
     ended = called("restore", ID)
     assert (ended.code, ended.err) == (0, "")
     assert (
-        "It counts as used now: after 60 days without use its client would delete it" in ended.out
+        "It counts as used now: it was unused for 60 days, and its client would delete it"
+        in ended.out
     )
     assert home.live.stat().st_mtime >= int(begun)
 

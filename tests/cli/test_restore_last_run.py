@@ -192,7 +192,7 @@ def test_a_whole_run_is_undone(home: Home, tmp_path: Path) -> None:
     assert ended.code == 0, ended
     assert "done: 1 segment back from the trash; back where its client looks; whole" in ended.out
     assert "done: back where its client looks; whole, 3 segments" in ended.out
-    assert shown.out.replace("planned", "done").replace(" come ", " came ") == ended.out
+    assert shown.out.replace("planned", "done").replace(" would come ", " came ") == ended.out
     assert home.live.read_bytes() == DATA
     assert other(home).read_bytes() == undated
     assert time.time() - other(home).stat().st_mtime < DAY
@@ -528,7 +528,7 @@ def test_the_runs_are_listed_with_what_undoing_each_gives(home: Home) -> None:
     )
     gain = 2 * len(DATA) - home.live.stat().st_size - other(home).stat().st_size
     assert line.split()[0] == "1"
-    assert "2 of 2 sessions come back: " in line
+    assert "2 of 2 sessions would come back: " in line
     (told,) = listed()
     assert told.pop("at").startswith("20")
     assert told == {
@@ -549,11 +549,11 @@ def test_everything_comes_back_at_once_and_goes_back_under_the_rules_at_once(hom
     assert called("archive", OTHER).code == 0
     assert called("restore", "--all").code == 2
     dry = called("restore", "--all", "--dry-run")
-    assert "2 of 2 sessions come back" in dry.out
+    assert "2 of 2 sessions would come back" in dry.out
     ended = called("restore", "--all", "--yes")
     assert ended.code == 0
     assert is_whole(home)
-    (again,) = re.findall(r"`sessrotate (rotate .*)` brings all 2 back under", ended.out)
+    (again,) = re.findall(r"until you rotate them by name: `sessrotate (rotate .*)`", ended.out)
     assert f"`sessrotate {again}`" in dry.out
     called(*ALL)
     assert is_whole(home)

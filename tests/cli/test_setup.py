@@ -405,9 +405,9 @@ def test_a_margin_of_ours_follows_the_clients_period_and_one_of_somebody_elses_i
 def test_a_weekly_run_is_said_to_be_too_late_to_save_and_stays_weekly(home: Home) -> None:
     assert called("setup", "--yes").code == 0
     said = called("schedule", "install", "--every", "weekly")
-    assert "Have one each night" in said.err
+    assert "Start it every night" in said.err
     assert called("doctor").code == 1
-    assert "Have one each night" in called("setup", "--yes").err
+    assert "Start it every night" in called("setup", "--yes").err
     planned = schedule.plan("weekly")
     assert planned.is_installed
     assert home.live.exists()

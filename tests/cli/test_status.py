@@ -57,7 +57,7 @@ def test_alone_it_says_what_is_there_what_to_gain_and_how_and_changes_nothing(ho
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
     assert re.fullmatch(r"On disk    Claude Code 4\.\d MiB \(1 session\)", lines[0])
-    assert re.fullmatch(r"To gain    about 3\.\d MiB from 1 session, nothing is lost", lines[1])
+    assert re.fullmatch(r"To gain    about 3\.\d MiB from 1 session, without any loss", lines[1])
     assert lines[2].split() == ["Command", "sessrotate", "tidy"]
     assert "setup" in lines[3]
     assert "so far" in lines[4]
@@ -90,9 +90,9 @@ def test_what_else_would_free_something_is_named_with_its_command_and_what_that_
     then = time.time() - 40 * 86_400
     os.utime(old, (then, then))
     first = called().out.splitlines()[1]
-    assert re.search(r"nothing is lost; then about [34]\.\d MiB of 1 session unused for 30", first)
+    assert re.search(r"without any loss; then about [34]\.\d MiB of 1 session unused for 30", first)
     done, planned = called("tidy", "--yes").out, called("tidy", "-n").out
-    heading = "What else takes room, and what would free it:\n"
+    heading = "What else takes up space, and how to free it:\n"
     assert done.partition(heading)[2] == planned.partition(heading)[2] != ""
     lines = called().out.splitlines()
     assert lines[2] == "Command    sessrotate archive --older-than 30d"
@@ -239,7 +239,7 @@ def test_what_was_interrupted_and_has_no_room_to_be_finished_is_no_gain(
     assert f"To gain    nothing\n{said.splitlines()[2]}\n" in said
     assert "\nFailing    1 session (" in said
     assert dry.code == 74
-    assert "32.0 KiB for what is left to be done, and 4.0 KiB are free" in dry.err
+    assert "32.0 KiB for what is left to be done, and 4.0 KiB is free" in dry.err
 
 
 def test_a_report_says_what_the_disk_has_no_room_for(
@@ -255,7 +255,7 @@ def test_a_report_says_what_the_disk_has_no_room_for(
     said = called("report", command_line.ID).out
     assert re.search(r"no room for that: free [\d.]+ KiB more first", said)
     said = called("report", "--all").out
-    assert "The disk has no room for 2 of them now: `sessrotate tidy -n`" in said
+    assert "The disk is too full for 2 of them now: `sessrotate tidy -n`" in said
 
 
 @pytest.mark.usefixtures("home")

@@ -231,7 +231,7 @@ def test_a_newcomer_with_sixty_sessions_gets_what_was_promised(home: Home) -> No
     assert ended.code == 0
     assert f"about {size(told)}" in status
     assert told == pytest.approx(gained, rel=0.2)
-    (freed,) = re.findall(r"Freed ([0-9.]+) MiB of the disk", ended.out)
+    (freed,) = re.findall(r"Freed ([0-9.]+) MiB on disk", ended.out)
     assert float(freed) * 2**20 == pytest.approx(gained, rel=0.01)
     assert called("verify", "--all").code == 0
     assert called("restore", "--last-run", "--yes").code == 0
@@ -243,7 +243,7 @@ def test_a_session_that_its_owner_restored_is_named_with_what_to_do() -> None:
     assert called("tidy", "--yes", ID).code == 0
     assert called("restore", ID).code == 0
     ended = called("tidy", "--dry-run", ID)
-    assert f"{ID} is left as it is. You restored this session" in ended.out
+    assert f"{ID} stays as it is. You restored this session" in ended.out
     assert f"sessrotate rotate {ID}" in ended.out
 
 

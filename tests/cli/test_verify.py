@@ -72,7 +72,7 @@ def test_what_was_pruned_is_not_whole(tmp_path: Path, monkeypatch: pytest.Monkey
     assert called("prune", "--keep-last", "1", "--yes", ID).code == 0
     ended = called("verify", ID)
     assert ended.code == 0
-    assert ended.out.endswith(": whole except 2 pruned segments\n")
+    assert ended.out.endswith(": whole except for 2 pruned segments\n")
     assert "1 archived segment and the live file" in ended.out
 
 

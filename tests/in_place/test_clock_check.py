@@ -76,7 +76,7 @@ def test_a_clock_that_is_far_off_prunes_and_frees_nothing(
     assert there
     ended = at(days, *RUN)
     assert ended.code == 0
-    assert "Nothing was pruned or freed by its age. The clock says" in ended.err
+    assert "Nothing was pruned or freed by age. The clock says" in ended.err
     assert snapshot(home.archive) == before
 
 

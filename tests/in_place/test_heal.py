@@ -415,7 +415,7 @@ def large(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 def test_the_first_prompt_goes_where_a_resume_would_go_on_from_it(large: Home) -> None:
     (found,) = findings("rewound")
-    assert "a resume has a prompt too many: `sessrotate rotate" in found.detail
+    assert "a resume has one prompt too many: `sessrotate rotate" in found.detail
     planned = called("rotate", "-n", ID)
     assert (planned.code, "Would take the first prompt of" in planned.out) == (0, True)
     history = large.stitched()

@@ -192,8 +192,10 @@ def test_the_room_is_named_before_anything_is_written(
     before = snapshot(home.config)
     shown = called("restore", ID, "--dry-run")
     assert shown.code == 74
-    assert "its archive would stay" in shown.out
-    assert f"it needs {amount(len(DATA) + gain.ASIDE, up=True)} for the whole history" in shown.err
+    assert "the archive would be kept" in shown.out
+    assert (
+        f"this needs {amount(len(DATA) + gain.ASIDE, up=True)} for the whole history" in shown.err
+    )
     assert_one_sentence(called("restore", ID), 74)
     assert snapshot(home.config) == before
 

@@ -131,7 +131,7 @@ def test_a_disk_without_room_for_the_live_file_is_said_with_what_is_missing(smal
     assert ended.code == 74
     found = re.fullmatch(
         r"sessrotate: Cannot rotate the session: No space left on device\. It needs about (.*?) "
-        r"for the segments, compressed, and the new live file, and (\S+ \S+) are free: make "
+        r"for the segments, compressed, and the new live file, and (\S+ \S+) is free: make "
         r"room for (\S+ \S+) more, then try again\. A smaller session needs less; "
         r"`sessrotate prune --all --empty-trash --grace 0` empties the trash\.\n",
         ended.err,

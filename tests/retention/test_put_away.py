@@ -713,7 +713,7 @@ def test_what_a_full_disk_left_plain_is_seen_and_compressed_by_the_next_run(home
         for words in (("archive", "-n", ID), ("tidy", "-n"), ("run", "-n")):
             planned = command_line.called(*words)
             assert planned.code == 74
-            assert re.search(r"for the compressed session, and 7 B are free", planned.err)
+            assert re.search(r"for the compressed session, and 7 B is free", planned.err)
     assert f"{ID}.jsonl" in away(home)
     assert "KiB freed on disk" in command_line.called("run").out
     assert f"{ID}.jsonl.zst" in away(home)
@@ -752,7 +752,7 @@ def test_of_sessions_to_be_unpacked_only_those_are_planned_for_which_there_is_ro
 
     monkeypatch.setattr(fs, "free_bytes", lambda _folder: 290_000)
     assert planned(small.stem).code == 74
-    assert "for what is unpacked, and 283.2 KiB are free" in planned(small.stem).err
+    assert "for what is unpacked, and 283.2 KiB is free" in planned(small.stem).err
     monkeypatch.setattr(fs, "free_bytes", lambda _folder: 400_000)
     assert planned(small.stem).code == 0
     assert planned(small.stem, ID).code == 74
@@ -771,7 +771,7 @@ def test_a_full_disk_leaves_the_plain_files_and_the_next_run_compresses(home: Ho
         patch.setattr(fs, "free_bytes", lambda _folder: 7)
         with pytest.raises(StorageError, match="nothing is lost: run `archive` again") as caught:
             put_away.put_away(home.where, 1)
-    assert "KiB for the compressed session, and 7 B are free: make room" in str(caught.value)
+    assert "KiB for the compressed session, and 7 B is free: make room" in str(caught.value)
     assert f"{ID}.jsonl" in away(home)
     assert not [name for name in home.archived() if name.endswith(".partial")]
     assert home.stitched() == DATA
@@ -779,7 +779,7 @@ def test_a_full_disk_leaves_the_plain_files_and_the_next_run_compresses(home: Ho
     assert f"{ID}.jsonl.zst" in away(home)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fs, "free_bytes", lambda _path: 1000)
-        unchanged(home, StorageError, "what is unpacked, and 1000 B are free", away=True)
+        unchanged(home, StorageError, "what is unpacked, and 1000 B is free", away=True)
     bring_back.bring_back(home.where, 1)
     assert whole(home) == before
 

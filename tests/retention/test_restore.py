@@ -123,7 +123,7 @@ def test_the_room_for_all_parts_is_looked_for_before_the_first(
     size = restore.prepare(home.where).after
     monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _path: size + 10)
     with pytest.raises(
-        StorageError, match=r"history \(less with --keep-rotated\), and \S+ \S+ are free"
+        StorageError, match=r"history \(less with --keep-rotated\), and \S+ \S+ is free"
     ):
         restore.restore(home.where, restore.ALL, 1, silent)
     assert snapshot(home.config) == before

@@ -95,7 +95,7 @@ def test_who_cannot_go_on_under_a_client_is_not_told_to(home: Home) -> None:
     home.rotate()
     home.append(command_line.boundary(80) + command_line.row(81))
     register(home, os.getpid())
-    refused(home, "or rotate under it with --live", error=InUseError)
+    refused(home, "or rotate it anyway with --live", error=InUseError)
     with pytest.raises(InUseError, match=r"end the client, then try again\.$"):
         home.restore()
 

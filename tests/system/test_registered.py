@@ -116,7 +116,7 @@ def test_a_registration_from_before_the_machines_start_is_stale(
     monkeypatch.setattr(registered, "_is_outermost", lambda: False)
     monkeypatch.setattr(registered, "_OF_A_CONTAINER", set())
     file = register(home, dead)
-    refused(home, f"process {dead} may run the session", error=InUseError)
+    refused(home, f"process {dead} may be running the session", error=InUseError)
     os.utime(file, (0, 0))
     rotates(home)
 

@@ -102,20 +102,20 @@ MISFITS: Final[dict[Kind, Misfit]] = {
         "Put the newer archive back.",
     ),
     "other": Misfit(
-        "{name} does not go on from its archive: it belongs to an archive other than {archive}.",
+        "{name} does not continue its archive: it belongs to an archive other than {archive}.",
         "Put back the live file or the archive that belongs to it.",
     ),
     "headless": Misfit(
-        "{name} does not go on from its archive: it no longer begins with its header.",
+        "{name} does not continue its archive: it no longer begins with its header.",
         "Put the file back as the last rotation left it.",
     ),
     "changed": Misfit(
-        "{name} does not go on from its archive: {reason}.",
+        "{name} does not continue its archive: {reason}.",
         "Put the file back as the last rotation left it.",
     ),
     "cut": Misfit(
         "Its client cut {name} before an operation on it was finished.",
-        "`sessrotate rotate {id}` finishes that, and goes on from there.",
+        "`sessrotate rotate {id}` finishes that, and continues from there.",
     ),
 }
 
@@ -220,7 +220,7 @@ def _headless_archive(found: FoundFiles) -> str | None:
         return None
     archive, session = printable(str(found.place.archive)), printable(found.place.session)
     return (
-        f"{archive} has neither its {names.MANIFEST} nor a live file that goes on from it, so the "
+        f"{archive} has neither its {names.MANIFEST} nor a live file that continues it, so the "
         "number of segments is unknown. Put one of the two back from a backup. Otherwise "
         f"`sessrotate aside {archive}` puts it aside, where `sessrotate stitch --allow-gaps` reads "
         f"what is left of {session}."

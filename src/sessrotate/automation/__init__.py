@@ -87,7 +87,7 @@ def parts() -> tuple[Part, ...]:
         ),
         Part(
             "codex",
-            "Compress sessions of Codex unused for 7 days?",
+            "Compress Codex sessions unused for 7 days?",
             "Codex lists and resumes them as before, and a resume makes one plain again. Other "
             "programs that look for *.jsonl no longer see them. The nightly run does it.",
         ),

@@ -72,7 +72,7 @@ SAYS: Final = {
     # Of an archive whose session is in place: the first of these.
     "interrupted: operation": "{why} To do that now: `sessrotate {command} {session}`. If that "
     "fails: `sessrotate aside {session}`.",
-    "renamed": "{live} is gone, and {renamed} goes on from its archive: give it the old name back. "
+    "renamed": "{live} is gone, and {renamed} continues its archive: give it the old name back. "
     "Keep this folder, which holds its history.",
     "orphan: freed": "{live} is gone, and a part of its archive was freed for good, so no client "
     "can get it back whole: `sessrotate export --allow-gaps {session} -o FILE` "
@@ -94,9 +94,9 @@ SAYS: Final = {
     "interrupted: pruning": "{why} To finish: `sessrotate prune --empty-trash {session}`.",
     "trash": "{trash} has {many} that sessrotate never pruned: move or remove them.",
     "lacking": "{why}",  # a restored live file does not have all that was restored
-    "damaged: date": "{live} has all that is in {path}, but the restore date is lost, so its "
-    "archive is never deleted automatically. `sessrotate rotate {session}` uses the archive again; "
-    "`sessrotate aside {session}` puts it aside.",
+    "damaged: date": "{live} has everything that is in {path}, but the restore date is lost, so "
+    "its archive is never deleted automatically. `sessrotate rotate {session}` uses the archive "
+    "again; `sessrotate aside {session}` puts it aside.",
     "damaged: record": "{record} is damaged, so {session} is not rotated automatically: you may "
     "have restored it. `sessrotate rotate {session}` repairs that.",
     "cut": "{why}",  # its client cut a part of its history out
@@ -105,7 +105,7 @@ SAYS: Final = {
     "damaged: all archives": "This folder is gone, and with it the archived history of {many:,} "
     "sessions ({named}): put it back, from the desktop's trash, a backup, or where you moved it.",
     "unread: session": "{path} cannot be read ({reason}), so it is neither shown nor saved from "
-    "the client's clean-up: make it readable for you.",
+    "the client's clean-up: give yourself permission to read it.",
     "stranger: link": "{path} is a symbolic link, which sessrotate does not read: put the file "
     "itself in its place, or remove the link.",
     "stranger: zeros": "{path} is not a session. {why}",

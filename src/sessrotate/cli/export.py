@@ -112,7 +112,7 @@ def command(
     writes the others, and exits with 74. If a client itself cut out a part, it only reports that.
 
     Turns have the numbers that markdown gives their prompts. markdown and html leave out rewound
-    branches, and say where and how many records. jsonl has all of them.
+    branches, and say how many records they left out, and where. jsonl has all branches.
     """
     one_of(sessions, every or project is not None, "a SESSION or pass --all or --project")
     if all_branches and to == "jsonl":

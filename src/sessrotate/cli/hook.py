@@ -22,7 +22,7 @@ MinGain = Annotated[
     typer.Option(
         "--min-gain",
         metavar="N",
-        help="Rotate a session if that frees at least this much of the disk.",
+        help="Rotate a session if that frees at least this much disk space.",
     ),
 ]
 

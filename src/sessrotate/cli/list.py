@@ -86,11 +86,11 @@ def command(
     """List all sessions, largest first.
 
     Shows for each session the size of its live file, the disk space of all its files (with archive
-    and trash), what rotating it would gain there, and the size of the files beside it (agents'
-    transcripts, long tool results). Reads only the first and last 64 KiB of each file. Shows `-`,
-    or a minimum such as `5+` compactions, for figures that need more; --deep finds out. Shortens
-    ids to the characters that other commands need. The exit code is 1 if a listed session has lost
-    its archive, or if a folder that cannot be read may hide sessions, and 0 if not.
+    and trash), how much disk space rotating it would gain, and the size of the files beside it
+    (agents' transcripts, long tool results). Reads only the first and last 64 KiB of each file.
+    Shows `-`, or a minimum such as `5+` compactions, for figures that need more; --deep finds out.
+    Shortens ids to the characters that other commands need. The exit code is 1 if a listed session
+    has lost its archive, or if a folder that cannot be read may hide sessions, and 0 if not.
     """
     now = time.time()
     wanted = Wanted(

@@ -110,9 +110,9 @@ def command(
     """Show what a client sends when it resumes a session, or all of its history.
 
     A client sends the conversation, in its order, without rewound branches. --include sidechains
-    also shows what agents said in the session's own file, where it stands; an agent's own
-    transcript is shown whole. --history and --segment show all lines, and mark those that are not
-    records; --format jsonl prints each as it is.
+    also shows what agents said in the session's own file, at the place where they said it; an
+    agent's own transcript is shown whole. --history and --segment show all lines, and mark those
+    that are not records; --format jsonl prints each as it is.
 
     On a terminal, $PAGER (default: less) shows the text.
     """
@@ -120,12 +120,16 @@ def command(
         raise WrongUsageError("--history shows all segments: leave out --history or --segment.")
     place = None if at is None else start.place(at)
     if place is not None and (history or segment):
-        raise WrongUsageError("--at shows all that follows: leave out --history and --segment.")
+        raise WrongUsageError(
+            "--at shows everything that follows: leave out --history and --segment."
+        )
     wanted = part.of(turns, since, until)
     choice = _choice(output, wanted, grep, include, brief=brief)
     if place is not None and place.character is not None:
         if choice.brief or choice.grep or choice.include or not wanted.is_all:
-            raise WrongUsageError("--at shows one record: leave its third number out to choose.")
+            raise WrongUsageError(
+                "--at with a third number shows one record: leave that number out."
+            )
         choice = replace(choice, include=None if choice.include is None else select.EVERYTHING)
     on_gap = streams.gaps(with_turns=turns is not None) if allow_gaps else None
     with open_session(session, on_gap=on_gap) as opened:
@@ -160,7 +164,7 @@ def _choice(
     output: Format, wanted: Part, grep: str | None, include: list[str] | None, *, brief: bool
 ) -> select.Choice:
     if include and (brief or output is Format.JSONL):
-        why = "--brief decides what is shown" if brief else "--format jsonl hides nothing"
+        why = "--brief shows a fixed selection" if brief else "--format jsonl hides nothing"
         raise WrongUsageError(f"{why}: leave out --include.")
     return select.Choice(
         part=wanted,

@@ -36,7 +36,7 @@ from sessrotate.render import outcomes, segment_table
 from sessrotate.render.outcomes import Shown
 
 Every = Annotated[
-    bool, flag("--all", "Rotate every session if that frees at least 1 MiB of the disk.")
+    bool, flag("--all", "Rotate each session whose rotation frees at least 1 MiB of disk space.")
 ]
 MinSize = Annotated[
     int | None,

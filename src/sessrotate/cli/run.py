@@ -20,9 +20,9 @@ def command(
 ) -> None:
     """Do everything that is configured, for all sessions on this machine.
 
-    Finish what was interrupted, rotate large sessions, compress those of Codex, prune archives, and
-    empty the trash, as the settings say. `config init` writes a settings file; without one, it
-    removes nothing except what was pruned before. `schedule install` has the system start it.
+    Finish what was interrupted, rotate large sessions, compress Codex sessions, prune archives, and
+    empty the trash, as the settings say. `config init` writes a settings file; without one, `run`
+    removes nothing except what was pruned before. `schedule install` has the system start `run`.
 
     A session in use is left for the next run, and is not a failure. The exit code is that of the
     worst failure; 75 means that another run is in progress. Each run adds a line to a log.

@@ -72,7 +72,9 @@ def command(
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Only what was written until then; a day is included."),
+        typer.Option(
+            metavar="TIME", help="Only what was written until then; if this is a day, to its end."
+        ),
     ] = None,
     ignore_case: Annotated[bool, typer.Option("--ignore-case", "-i", help="Ignore case.")] = False,
     fixed: Annotated[
@@ -120,9 +122,9 @@ def command(
 
     Searches what people see: what was said, and what tools were given and returned, in live files,
     archives, and agents' transcripts, compressed or not. Does not search long tool results that a
-    client keeps in separate files. ^ and $ match at each line, and accents match however they are
-    written. Below each hit is the command that shows it. The exit code is 0 if something is found,
-    and 1 if not.
+    client keeps in separate files. ^ and $ match at the start and end of each line, and accents
+    match however they are written. Below each hit is the command that shows it. The exit code is 0
+    if something is found, and 1 if not.
     """
     if names and count:
         raise WrongUsageError("-l prints names and -c counts: choose one of them.")

@@ -32,7 +32,7 @@ def command(
 
     It asks a few questions and explains each in a line: rotate sessions when they are compacted and
     when they end; tidy once a night; save old sessions before Claude Code deletes them, or at an
-    earlier age; compress those of Codex, if it has any. It changes nothing else on this machine,
+    earlier age; compress Codex sessions, if there are any. It changes nothing else on this machine,
     and `setup --remove` undoes it.
     """
     chosen = frozenset[str]() if remove else _chosen(yes=yes or dry_run)

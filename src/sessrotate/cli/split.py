@@ -68,7 +68,8 @@ def command(
     """Cut a session at its compactions into numbered segments.
 
     The session itself does not change; if it has an archive, `split` cuts all of its history. The
-    folder must be absent or empty. `stitch` gives you back the session's exact bytes.
+    output folder must be empty, or not exist yet. `stitch` gives you back the session's exact
+    bytes.
 
     With --in-place, this is `rotate`: the session's own file becomes small. --all, --min-size,
     --live, --unsafe-adopt and --yes need it.

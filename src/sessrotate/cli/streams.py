@@ -83,7 +83,7 @@ def gaps(*, with_turns: bool) -> Callable[[str], None]:
         nonlocal is_told
         warn(gap)
         if not is_told:
-            warn("Turn numbers leave out what is missing.")
+            warn("Turns in missing parts are not counted.")
             is_told = True
 
     return tell

@@ -41,10 +41,10 @@ def command(
 ) -> None:
     """Get disk space back, and lose nothing.
 
-    Rotate every session if that frees 1 MiB or more, compress those of Codex unused for 7 days, and
-    apply the rules of your settings, if you have any. Without rules, `tidy` deletes only segments
-    that you pruned before and whose grace time is over. You see the plan first and confirm it.
-    `sessrotate run` does what the settings say without asking.
+    Rotate each session whose rotation frees 1 MiB or more, compress Codex sessions unused for 7
+    days, and apply the rules of your settings, if you have any. Without rules, `tidy` deletes only
+    segments that you pruned before and whose grace time is over. You see the plan first and confirm
+    it. `sessrotate run` does what the settings say without asking.
 
     With SESSION, tidy only the sessions that you name, however little that frees. `tidy` leaves
     alone sessions that a client is running: close them, or use `rotate --live`.

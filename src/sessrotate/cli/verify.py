@@ -145,7 +145,7 @@ def _summary(holder: Holder) -> str:
 
 
 def _whole(pruned: int) -> str:
-    return f"whole except {common.count(pruned, 'pruned segment')}" if pruned else "whole"
+    return f"whole except for {common.count(pruned, 'pruned segment')}" if pruned else "whole"
 
 
 def _lines(path: Path, problems: Sequence[Problem], summary: str) -> Iterator[str]:

@@ -412,7 +412,7 @@ class Cleanup(Struct, frozen=True):
             "and cannot save all of them in time."
         )
         if every > DAY:
-            return f"{late} Have one each night: `sessrotate schedule install --every daily`."
+            return f"{late} Start it every night: `sessrotate schedule install --every daily`."
         if self.period / 3 >= every:
             return f"{late} Raise `before_cleanup` in the settings of `run`, to 3d for example."
         return f"{late} Raise the period to 3 days or more, for example with {self.advice}."

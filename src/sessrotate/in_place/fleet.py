@@ -262,7 +262,7 @@ def rewound_problem(where: Place) -> str | None:
         if planned.live is None or not planned.heals:
             return None
         name, goes = printable(where.session), planned.live.misleads
-        what = "has a prompt too many" if goes else "lacks the rows before it"
+        what = "has one prompt too many" if goes else "lacks the rows before it"
         helps = f"`sessrotate rotate {name}` {'takes that out' if goes else 'puts them back'}."
         if planned.live.refusals:
             helps = f"{planned.live.refusals[0]} `sessrotate restore {name}` gives the whole file."

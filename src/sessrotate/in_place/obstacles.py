@@ -59,7 +59,9 @@ def check_name(place: Place) -> None:
 def too_long(place: Place) -> str:
     """Return the reason that a session's name is too long."""
     name = printable(str(place.live))
-    return f"{name} has too long a name: its archive's files would have longer ones. Shorten it."
+    return (
+        f"{name} has too long a name: the names in its archive would be longer still. Shorten it."
+    )
 
 
 def _is_too_long(place: Place) -> bool:

@@ -58,7 +58,7 @@ _OVERTAKEN: Final = Recovery(
     "undo",
     "Claude Code trimmed the session at the moment when it was replaced: the next run puts it "
     "together.",
-    "Undid that: Claude Code trimmed the session at the moment when it was replaced.",
+    "Undid the replacement: Claude Code trimmed the session at the moment when it was replaced.",
 )
 
 
@@ -153,8 +153,8 @@ def _check_superfluous(found: State) -> None:
     if copies and not state.are_held(found, copies):
         raise DamagedError(
             f"A program changed {printable(str(live))} after its history was copied, and before a "
-            f"rotation of it was done: nothing was changed. {printable(str(found.place.archive))} "
-            "has what was copied."
+            f"rotation of it was done, so sessrotate changed nothing. The copied history is in "
+            f"{printable(str(found.place.archive))}."
         )
 
 

@@ -85,7 +85,9 @@ def prepare(found: State) -> RestorePlan | None:
     if found.kept:
         raise RefusedError(found.cuts[-1].detail)
     if found.cuts:
-        raise RefusedError("Its client cut a part of the history out: it cannot be whole again.")
+        raise RefusedError(
+            "Its client cut out a part of the history: the session cannot be whole again."
+        )
     if found.live is not None and not found.is_away:  # or that was asked when it went
         reasons = [*obstacles(found.place, found.live, int(found.pack is not None))]
         if reasons:

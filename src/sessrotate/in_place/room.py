@@ -74,7 +74,7 @@ def told(doing: str, folder: Path, needed: Callable[[], Need]) -> Iterator[None]
         free, missing = fs.free_bytes(folder), ""
         if free is not None:
             lacks = max(0, need.size - free) or _LEAST
-            missing = f", and {amount(free)} are free: make room for {amount(lacks, up=True)} more"
+            missing = f", and {amount(free)} is free: make room for {amount(lacks, up=True)} more"
         needs = amount(need.size, up=True)
         raise NoRoomError(
             f"Cannot {doing}: {cause.strerror}. "
@@ -92,8 +92,8 @@ def check(folder: Path, need: Need, to_come: int = 0) -> None:
         needs, free = amount(need.size, up=True), amount(need.size - to_come - missing)
         before = f", {amount(-to_come)} of it for the sessions before" if to_come < 0 else ""
         raise NoRoomError(
-            f"The disk lacks room: it needs {needs} for {need.what}, and {free} are free{before}. "
-            f"Make room for {amount(missing, up=True)} more, then try again. {_FREES}"
+            f"The disk is too full: this needs {needs} for {need.what}, and {free} is free{before}."
+            f" Make room for {amount(missing, up=True)} more, then try again. {_FREES}"
         )
 
 

@@ -96,7 +96,7 @@ def _check_known(found: State) -> None:
     """Raise DamagedError unless it is known what came late to the pack, and where that goes."""
     name = printable(str(found.place.pack))
     if not found.is_pack_known:
-        raise DamagedError(f"{name} is not the file that was replaced: look at it.")
+        raise DamagedError(f"{name} is not the file that was replaced: inspect it.")
     if found.successor is not found.live:
         return
     # In doubt nobody knows what came late: the draft's name may have told it, and that went first.

@@ -39,7 +39,7 @@ QUIET: Final = DAY
 """Seconds without a change after which a replaced file is let go where there are no leases."""
 
 
-_IF_NONE: Final = "If no client runs the session:"
+_IF_NONE: Final = "If no client is running the session:"
 
 
 class Pack(Struct, frozen=True):

@@ -130,7 +130,7 @@ def further(steps: Iterable[NextStep]) -> Iterator[str]:
     """Yield what else would free something, each with its command; nothing if nothing would."""
     for number, step in enumerate(steps):
         if not number:
-            yield "What else takes room, and what would free it:"
+            yield "What else takes up space, and how to free it:"
         yield f"  {CLIENTS.get(step.client, step.client)}: {freed(step)}."
         if step.command:
             yield f"      {step.command}"

@@ -109,8 +109,8 @@ def would(planned: Rotated, seconds: float, room: int | None) -> Iterator[str]:
     if plan.segments and plan.live is not None:
         copied = sum(part.span.size for part in plan.to_seal)
         takes = 2 * seconds + (copied + plan.bytes_after) / _COPIED_PER_SECOND
-        needs = f"Takes about {_duration(takes)} and up to {size(planned.need.size)} of free space"
-        yield f"{needs} meanwhile{'' if room is None else f'; {size(room)} are free'}."
+        needs = f"This takes about {_duration(takes)} and needs up to {size(planned.need.size)}"
+        yield f"{needs} of free space{'' if room is None else f'; {size(room)} is free'}."
 
 
 def done(rotated: Rotated) -> Iterator[str]:
@@ -128,7 +128,9 @@ def _changed(rotated: Rotated, *, dry_run: bool) -> Iterator[str]:
     if plan.live is None:
         yield nothing(plan)
         return
-    change = f"{'goes' if dry_run else 'went'} from {size(plan.end)} to {size(plan.bytes_after)}"
+    change = (
+        f"{'would go' if dry_run else 'went'} from {size(plan.end)} to {size(plan.bytes_after)}"
+    )
     put, take = ("Would put", "Would take") if dry_run else ("Put", "Took")
     if plan.heals and plan.live.misleads:
         out = f"{take} the first prompt of {name} out of the live file"
@@ -141,10 +143,11 @@ def _changed(rotated: Rotated, *, dry_run: bool) -> Iterator[str]:
     else:
         moved = size(sum(segment.span.size for segment in plan.segments))
         many = f"{count(len(plan.segments), 'segment')} ({moved})"
-        has = f", which still {'has' if dry_run else 'had'} {len(plan.taken):,} of them"
+        has = f" (which still {'has' if dry_run else 'had'} {len(plan.taken):,} of them)"
         goes = f"to the archive{has if plan.taken else ''}"
         if dry_run:
-            yield f"Would cut at byte {plan.live.cut:,}: {many} {goes}, and the live file {change}."
+            cut = f"Would cut at byte {plan.live.cut:,}: {many} would go {goes}"
+            yield f"{cut}, and the live file {change}."
         else:
             yield f"Moved {many} of {name} {goes}; the live file {change}."
         if plan.puts_aside:

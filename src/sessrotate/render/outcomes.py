@@ -233,9 +233,9 @@ def _put_away(found: Sequence[Outcome], *, dry_run: bool) -> str:
 
 def _brought_back(found: Sequence[Outcome], *, dry_run: bool) -> str:
     many = sum(entry.result in CHANGED for entry in found)
-    verb = ("comes" if many == 1 else "come") if dry_run else "came"
+    verb = "would come" if dry_run else "came"
     of_all = f"{many:,} of {count(len(found), 'session')}"
-    return f"{of_all} {verb} back: {size(grown(found))} into the client's folder."
+    return f"{of_all} {verb} back: {size(grown(found))} to the client's folder."
 
 
 def grown(found: Iterable[Outcome]) -> int:
@@ -267,14 +267,14 @@ ROTATED: Final = Kind(
     columns={
         "live file": lambda entry: size(entry.before),
         "freed": lambda entry: size(max(0, entry.gained)),
-        "then": lambda entry: size(entry.size),
+        "after": lambda entry: size(entry.size),
     },
     keys=_FILES | {"disk_bytes_gained": _gained},
     sums=_SUMS,
     total=_rotated,
 )
 PUT_AWAY: Final = Kind(
-    columns={"leaves": lambda entry: size(entry.freed), "takes": _takes},
+    columns={"size": lambda entry: size(entry.freed), "archived": _takes},
     keys={
         "bytes_moved": _freed,
         "bytes_stored": lambda entry: entry.size,
@@ -287,7 +287,7 @@ PUT_AWAY: Final = Kind(
 BROUGHT_BACK: Final = Kind(
     columns={
         "live file": lambda entry: size(entry.before),
-        "then": lambda entry: size(entry.size),
+        "after": lambda entry: size(entry.size),
     },
     keys=_FILES,
     sums={},

@@ -152,8 +152,8 @@ def _done(trashed: int, freed: int) -> str:
     parts = []
     if trashed:
         parts.append(
-            f"Moved {size(trashed)} to the trash: `restore` brings it back, and the disk gains "
-            "nothing until the trash is emptied."
+            f"Moved {size(trashed)} to the trash: `restore` brings it back, and no disk "
+            "space is freed until the trash is emptied."
         )
     if freed > 0:
         parts.append(f"Freed {size(freed)} for good.")

@@ -201,7 +201,7 @@ def _contents(
 ) -> Iterator[str]:
     if contents is None:
         return
-    yield from _shares("what lines are", contents.kinds, whole, canvas)
+    yield from _shares("kinds of lines", contents.kinds, whole, canvas)
     yield from _shares("results of tools", contents.tools, whole, canvas)
     yield from _shares("copies of", contents.copies, whole, canvas)
     unique = whole - contents.copied
@@ -321,7 +321,7 @@ def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
         yield f"{many} that you restored would free about {freed}: rotate {it} by name, as above."
     if cramped := sum(each.room_missing > 0 for each in [*tidied, *used]):
         which = "it" if len(tidied) + len(used) == 1 else f"{cramped:,} of them"
-        yield f"The disk has no room for {which} now: `sessrotate tidy -n` says how much it lacks."
+        yield f"The disk is too full for {which} now: `sessrotate tidy -n` says how much."
     if report.to_tidy:
         yield f"{_LEFT} frees about {_besides(report)} besides."
 

@@ -53,8 +53,8 @@ def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterat
     if plan.unused is not None:
         verb = "would count" if dry_run else "counts"
         yield (
-            f"It {verb} as used now: after {plan.unused / DAY:,.0f} days without use its client "
-            "would delete it within a day."
+            f"It {verb} as used now: it was unused for {plan.unused / DAY:,.0f} days, and its "
+            "client would delete it within a day."
         )
     if plan.missing:
         yield f"{name} cannot be made whole: {plan.missing}."
@@ -63,16 +63,16 @@ def sentences(plan: WayBack, *, dry_run: bool, is_short: bool = False) -> Iterat
 def _whole(name: str, plan: RestorePlan, *, dry_run: bool) -> str:
     """Say how large the live file is that is whole again, what that needs, and what it lacks."""
     what = f"{count(len(plan.manifest.segments), 'segment')} ({size(plan.manifest.source_bytes)})"
-    put, has, stays = (
-        ("Would put", "would have", "would stay") if dry_run else ("Put", "has", "stays")
+    put, is_now, is_kept = (
+        ("Would put", "would be", "would be kept") if dry_run else ("Put", "is now", "is kept")
     )
     line = (
-        f"{put} {what} of {name} back: the live file {has} {size(plan.size)}, and its archive "
-        f"{stays} until its grace time is over."
+        f"{put} {what} of {name} back: the live file {is_now} {size(plan.size)}, and the archive "
+        f"{is_kept} until its grace time is over."
     )
     if dry_run:
-        free = "" if plan.free is None else f"; {size(plan.free)} are free"
-        line += f" Needs {size(plan.size)} of free space{free}."
+        free = "" if plan.free is None else f"; {size(plan.free)} is free"
+        line += f" This needs {size(plan.size)} of free space{free}."
     elif plan.pending:
         line += f" Not freed yet: {plan.pending}"
     if plan.tail is None:
@@ -193,8 +193,8 @@ def _under_rules(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> It
     again = f"`sessrotate rotate {' '.join(back)}`"
     many = "them" if back[1:] else "it"
     yield (
-        f"From then on, nothing rotates {many} or puts {many} away automatically: {again} brings "
-        f"{f'all {len(back):,}' if back[1:] else 'it'} back under the rules."
+        f"Nothing rotates {many} or puts {many} away automatically until you rotate {many} by "
+        f"name: {again}."
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sessrotate.job.config.file import Loaded
     from sessrotate.job.run import Report, Stage
 
-_ITEMS: Final = ("step", "session", "size", "what")
+_ITEMS: Final = ("step", "session", "size", "result")
 _SETTINGS: Final = ("setting", "value", "from")
 
 
@@ -89,7 +89,7 @@ def failures(report: Report) -> list[str | SessrotateError | None]:
 
     What may hide sessions is named too, and why the log lacks a line.
     """
-    doubt = [f"Nothing was pruned or freed by its age. {report.doubt}"] if report.doubt else []
+    doubt = [f"Nothing was pruned or freed by age. {report.doubt}"] if report.doubt else []
     hidden = [common.unread(*each) for each in report.hidden.items()]
     failed = [
         f"{step} {printable(each.session)}: {each.error}".replace(" :", ":")

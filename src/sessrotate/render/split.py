@@ -61,7 +61,7 @@ def would(plan: SplitPlan, out: Path, room: int | None, leftovers: int) -> list[
     lines = [f"Would write {what} to {printable(str(out))}: {how}."]
     if room is not None:
         is_short = plan.codec == "plain" and room < plan.source_bytes
-        lines.append(f"{size(room)} are free there{', which is not enough' if is_short else ''}.")
+        lines.append(f"{size(room)} is free there{', which is not enough' if is_short else ''}.")
     if leftovers:
         lines.append(
             f"An unfinished split is there: its {count(leftovers, 'file')} would be replaced."

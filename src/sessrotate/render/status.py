@@ -31,7 +31,7 @@ Look      list · report SESSION · read SESSION · search WORDS
 Shrink    tidy · rotate SESSION · archive SESSION
 Undo      restore SESSION
 Automate  setup
-`sessrotate --help` has all commands."""
+`sessrotate --help` lists all commands."""
 
 
 def lines(status: Status) -> Iterator[str]:
@@ -55,7 +55,7 @@ def _to_gain(status: Status, *, is_wrong: bool) -> Iterator[str]:
     first = next((step for step in usable if step.command), None)
     if status.gain:
         then = "" if first is None else f"; then {common.freed(first)}"
-        gain = f"about {size(status.gain)} from {count(status.worth, 'session')}, nothing is lost"
+        gain = f"about {size(status.gain)} from {count(status.worth, 'session')}, without any loss"
         yield f"To gain    {gain}{then}"
         yield "Command    sessrotate tidy"
         return
@@ -144,7 +144,7 @@ def _by_itself(status: Status) -> str:
 
 def _last(last: LastRun | None) -> str:
     if last is None:
-        return "neither `tidy` nor `run` so far"
+        return "no `tidy` or `run` so far"
     return f"{printable(time(last.at))}, {_ended(last)}"
 
 

@@ -43,7 +43,7 @@ _MEANS: Final = {
     "heal": "put back rows that a resume lacks",
     "rotate": "move history to compressed archives",
     "archive": "put sessions away, compressed, as your settings say",
-    "compress": "compress idle sessions of Codex (.jsonl.zst)",
+    "compress": "compress idle Codex sessions (.jsonl.zst)",
     "prune": "move history to the trash, as your settings say",
     "trash": "delete for good what was in the trash for long enough",
 }
@@ -115,7 +115,7 @@ def shown(tidied: Tidied, seen: Seen) -> Shown:
 
 
 def _frees(tidied: Tidied) -> str:
-    return f"Tidying frees about {size(max(0, tidied.gained))} of the disk."
+    return f"Tidying frees about {size(max(0, tidied.gained))} of disk space."
 
 
 def plan(tidied: Tidied, seen: Seen) -> Iterator[str]:
@@ -159,9 +159,12 @@ def plan(tidied: Tidied, seen: Seen) -> Iterator[str]:
 def done(tidied: Tidied) -> Iterator[str]:
     """Yield what was done."""
     gained = tidied.gained
-    freed = f"Freed {size(gained)} of the disk" if gained >= 0 else f"It takes {size(-gained)} more"
+    freed = (
+        f"Freed {size(gained)} on disk" if gained >= 0 else f"Takes {size(-gained)} more on disk"
+    )
     before = sum(tidied.before.values()) + sum(each.bytes for each in tidied.others)
-    yield f"{freed}: sessions and archives took {size(before)}, now {size(before - gained)}."
+    now = size(before - gained)
+    yield f"{freed}: sessions and archives took up {size(before)}, and now take up {now}."
     if tidied.free is not None and tidied.free_after is not None:
         yield f"Free space: {size(tidied.free)} before, {size(tidied.free_after)} now."
     parts = [
@@ -186,11 +189,11 @@ def _used(tidied: Tidied) -> str:
     taken = {name: each for name, each in {**tidied.before, **others}.items() if each}
     parts = (f"{common.CLIENTS.get(name, name)} {size(each)}" for name, each in taken.items())
     of_all = f" ({', '.join(parts)})" if [*taken] not in ([], ["claude"]) else ""
-    return f"sessions and archives take {size(sum(taken.values()))} of the disk{of_all}"
+    return f"sessions and archives take up {size(sum(taken.values()))} of disk space{of_all}"
 
 
 def _now(tidied: Tidied) -> str:
-    free = "" if tidied.free is None else f", and {size(tidied.free)} are free"
+    free = "" if tidied.free is None else f", and {size(tidied.free)} is free"
     used = _used(tidied)
     return f"{used[0].upper()}{used[1:]}{free}."
 
@@ -212,7 +215,7 @@ def _short(tidied: Tidied) -> Iterator[str]:
         yield (
             f"That is {size(tidied.need - tidied.gained)} less than the {size(tidied.need)} you "
             "need: `sessrotate report --all` shows what else is large, and rules in the settings "
-            "(`sessrotate config init`) let old history go."
+            "(`sessrotate config init`) can delete old history."
         )
 
 
@@ -221,9 +224,7 @@ def _left(tidied: Tidied) -> Iterator[str]:
     used = [step for step, each in tidied.report.outcomes if each.result == "in use"]
     if used:
         verb, them = ("is", "it") if len(used) == 1 else ("are", "them")
-        live = (
-            " If a client runs but is not writing, `sessrotate rotate SESSION --live` rotates now."
-        )
+        live = " If a client is idle, `sessrotate rotate SESSION --live` rotates its session now."
         yield (
             f"{count(len(used), 'session')} {verb} in use: end what uses {them} and run this again."
             f"{live if {*used} != {'compress'} else ''}"
@@ -231,7 +232,7 @@ def _left(tidied: Tidied) -> Iterator[str]:
 
     left = tidied.report.passed_over
     for each in left[:_KEPT]:
-        of = f"{printable(each.session)} is left as it is. " if each.where else ""  # or a client's
+        of = f"{printable(each.session)} stays as it is. " if each.where else ""  # or a client's
         yield f"{of}{each.detail}"
     if len(left) > _KEPT:
         more = count(len(left) - _KEPT, "more session")

@@ -105,7 +105,7 @@ _CLAUDE: Final = (
             each.is_live and each.segments > 0 and each.id not in planned.left
         ),
         lambda each, _planned: each.archived_disk_bytes,
-        "in archives, if a prune rule deletes old history for good",
+        "in archives, if you let a prune rule delete old history for good",
         "sessrotate prune --all --max-age 90d --dry-run",
         is_most=True,
     ),

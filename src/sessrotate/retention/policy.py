@@ -197,7 +197,7 @@ def _removed(
             yield entry.key, f"older than {units.span(policy.max_age)}"
         elif policy.max_size is not None and total > policy.max_size:
             total -= entry.bytes
-            yield entry.key, f"all together exceed {units.whole(policy.max_size)}"
+            yield entry.key, f"all archives together exceed {units.whole(policy.max_size)}"
 
 
 # ── in words ─────────────────────────────────────────────────────────────────────────────────

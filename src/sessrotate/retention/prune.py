@@ -235,7 +235,7 @@ def _look(where: Place) -> Iterator[Holding]:
         except InUseError:
             held = "a rotation of its session is unfinished"
         if any(in_use.clients(where)):
-            held = "a client runs its session"
+            held = "a client is running its session"
         if listed.is_rebuilt:
             held = transaction.REBUILT
     with storage("look into the trash"):

@@ -254,7 +254,7 @@ def check(source: Source) -> os.stat_result:
         (status.st_nlink > 1, "has another name (a hard link): remove that first"),
         (not platforms.is_ours(status.st_uid), "belongs to another user: run this as that user"),
         (is_fixed, "is protected from changes (lsattr shows i or a): remove that with chattr"),
-        (platforms.fcntl is None, "cannot be locked on this system, as its client does"),
+        (platforms.fcntl is None, "cannot be locked on this system as its client locks it"),
     )
     for is_so, reason in reasons:
         if is_so:
@@ -354,7 +354,7 @@ def _compressed(
 def _leave_room(folder: Path) -> None:
     free = fs.free_bytes(folder)
     if free is not None and free < SPARE:
-        raise OSError(errno.ENOSPC, "The rest of the disk is left to clients that write")
+        raise OSError(errno.ENOSPC, "The remaining disk space is left to clients that write")
 
 
 def _unpacked(fd: int, path: Path) -> Iterator[bytes]:

@@ -295,9 +295,7 @@ def _contradictions(claim: _Claim, parts: list[SegmentFile]) -> Iterator[Problem
     for index, file in sorted(claim.files.items()):
         if index >= claim.count:
             name = printable(file)
-            yield Problem(
-                "header", f"Segment {index} ({name}) is one more than the session had.", index
-            )
+            yield Problem("header", f"The session never had a segment {index} ({name}).", index)
     # Of whom the session is, its beginning tells; a later segment's first line may be torn.
     client = client_of(claim.folder, parts)
     for part in parts[1:]:
@@ -325,7 +323,7 @@ def _wrong(claim: _Claim, client: Client, head: Header, part: SegmentFile) -> It
     if claim.live is not None and (head.segments, head.source_bytes) != (None, None):
         yield "its header is not that of a segment in an archive"
     elif claim.live is None and head.segments != claim.count:
-        yield f"its header speaks of {head.segments or 0:,} segments, not {claim.count:,}"
+        yield f"its header counts {head.segments or 0:,} segments, not {claim.count:,}"
     elif claim.live is None and head.source_bytes != claim.source_bytes:
         yield "its header gives another size of the whole session than the others"
     if following is not None and following.parent_digest != head.digest:

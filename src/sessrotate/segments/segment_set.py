@@ -123,7 +123,7 @@ def body(segments: SegmentSet, part: SegmentFile) -> Iterator[memoryview]:
         if part.digest is not None and found.digest != part.digest:
             raise DamagedError("its bytes have changed")
         if part.lines is not None and found.lines != part.lines:
-            raise DamagedError("it has other lines than its manifest says")
+            raise DamagedError("its lines differ from those that its manifest lists")
     except DamagedError as error:
         raise DamagedError(f"{describe(part)} is damaged: {error}.") from None
 

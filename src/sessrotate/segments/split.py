@@ -420,6 +420,6 @@ def _check_room(plan: SplitPlan, folder: Path, leftovers: tuple[str, ...]) -> No
         return
     if room < plan.source_bytes:
         raise StorageError(
-            f"The segments need {amount(plan.source_bytes, up=True)}, but {amount(room)} are free "
+            f"The segments need {amount(plan.source_bytes, up=True)}, but {amount(room)} is free "
             f"where {printable(str(folder))} is: nothing was written."
         )

@@ -65,7 +65,7 @@ def clients(place: Usable) -> Iterator[User]:
             if known == "runs" and told.session is not None:
                 yield User(told.pid, "runs the session", is_client=True)
             elif known != "stale":
-                how = "may run the session, in a container or as another user"
+                how = "may be running the session, in a container or as another user"
                 yield User(told.pid, how, is_client=True, unproved=told.file)
 
 
@@ -171,7 +171,7 @@ def busy(users: list[User], *, or_live: bool = True) -> InUseError:
     """
     told = ", ".join(f"process {user.pid} {user.how}" for user in users[:3])
     are_clients = users and all(user.is_client for user in users)
-    help_ = ", or rotate under it with --live" if or_live and are_clients else ""
+    help_ = ", or rotate it anyway with --live" if or_live and are_clients else ""
     file = next((user.unproved for user in users if user.unproved is not None), None)
     end = "end the client"
     if file is not None:

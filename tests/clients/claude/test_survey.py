@@ -558,7 +558,7 @@ class SlowPlan:
         is_apart = self.is_apart(unlisted) and not crossing - self.found.keys()
         if unlisted and is_by_place and not is_apart:
             yield (
-                f"{len(unlisted)} rows stand both before and after the last compaction. "
+                f"{len(unlisted)} rows occur both before and after the last compaction. "
                 f"{NEXT_COMPACTION}"
             )
         yield from self.notices()

@@ -393,7 +393,7 @@ class Planner:
             is_apart = tail.is_told_apart(self._survey, self._behind, copies, listed, carried)
             if not is_apart or crossing - search.found.keys():
                 yield (
-                    f"{len(copies):,} rows stand both before and after the last compaction. "
+                    f"{len(copies):,} rows occur both before and after the last compaction. "
                     + NEXT_COMPACTION
                 )
 

@@ -73,9 +73,9 @@ def opening(source: Source, before: int) -> Opening | None:
         chosen = min(told, key=lambda span: span.size, default=None)
         if chosen is None:
             raise NoPlanError(
-                "Claude Code spares this session when it cleans up, because of its first rows, and "
-                "would not if they were archived. `archive` puts the whole session away "
-                "instead."
+                "Claude Code spares this session when it cleans up, because of its first rows; if "
+                "these were archived, it would delete the session. `archive` puts the whole "
+                "session away instead."
             )
     if chosen is None:
         return None

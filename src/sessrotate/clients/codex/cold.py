@@ -146,8 +146,8 @@ def unread_by(now: float) -> str:
         for each in others
     ]
     return (
-        f"Sessions of Codex of the last 90 days were written by {units.some(named)}, which may not "
-        "find a compressed session; `codex` 0.142.5 and later are known to."
+        f"Codex sessions of the last 90 days were written by {units.some(named)}, which may not "
+        "find a compressed session; `codex` 0.142.5 and later does."
     )
 
 

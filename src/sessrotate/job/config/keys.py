@@ -77,10 +77,11 @@ class Rotate(Table, frozen=True):
     """Move the history of sessions to their archives, compressed. Nothing is lost."""
 
     min_gain: Annotated[
-        Size | None, _is("Rotate a session if that frees at least this much of the disk.")
+        Size | None, _is("Rotate a session if that frees at least this much disk space.")
     ] = Size("1M")
     live: Annotated[
-        bool, _is("Also rotate sessions that a client runs. Otherwise the next run tries again.")
+        bool,
+        _is("Also rotate sessions that a client is running. Otherwise the next run tries again."),
     ] = False
 
 
@@ -89,7 +90,7 @@ class Archive(Table, frozen=True):
 
     older_than: Annotated[
         Age | None,
-        _is("Archive sessions unused for at least this long, and for a day in any case.", "90d"),
+        _is("Archive sessions unused for at least this long; the minimum is a day.", "90d"),
     ] = None
     before_cleanup: Annotated[
         Age | None,
@@ -103,14 +104,14 @@ class Archive(Table, frozen=True):
 
 
 class Codex(Table, frozen=True):
-    """Compress sessions of Codex, as the client itself reads them. Nothing is lost."""
+    """Compress Codex sessions in a form that Codex itself reads. Nothing is lost."""
 
     compress_after: Annotated[
         Age | None,
         _is(
-            "Compress sessions unused for at least this long, and for a day in any case. Programs "
-            "that look for *.jsonl no longer see them. If this is not set, `tidy` does so after 7 "
-            "days; false turns that off.",
+            "Compress sessions unused for at least this long; the minimum is a day. "
+            "Programs that look for *.jsonl no longer see them. If this is not set, `tidy` "
+            "does so after 7 days; false turns that off.",
             "7d",
         ),
     ] = None

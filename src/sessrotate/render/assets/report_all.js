@@ -70,7 +70,7 @@ const whatElse = (report) => {
     make("div", { class: "what" }, make("b", {}, `${clipped(step.client, 40)}: ${many(step.sessions, "session")}`), make("small", { title: step.what }, clipped(step.what, 200))),
     make("div", { class: "frees" }, make("b", {}, size(step.bytes)), make("small", {}, step.is_most ? " at most" : " about")),
     step.command ? command(step.command) : null);
-  return report.next_steps.length ? card("What else takes room", { name: "else", wide: true }, make("ol", { class: "worth" }, ...report.next_steps.map(item))) : null;
+  return report.next_steps.length ? card("What else takes up space", { name: "else", wide: true }, make("ol", { class: "worth" }, ...report.next_steps.map(item))) : null;
 };
 
 const allSessions = (report) => {
