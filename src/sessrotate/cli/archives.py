@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from sessrotate import find
 from sessrotate.archive import place
 from sessrotate.archive.place import Place
@@ -12,7 +14,7 @@ from sessrotate.cli import streams
 from sessrotate.cli.options import one_of
 from sessrotate.in_place.outcome import Outcome
 from sessrotate.render import common
-from sessrotate.render.outcomes import CHANGED, Seen
+from sessrotate.render.outcomes import CHANGED, Seen, Shown
 from sessrotate.reports import listing
 from sessrotate.system import user_folders
 
@@ -44,6 +46,7 @@ def named(sessions: Sequence[str] | None, *, every: bool) -> list[Place]:
     return list(dict.fromkeys(find.archived_of(find.path_of(name)) for name in sessions or ()))
 
 
-def hidden() -> list[str]:
-    """Return a sentence for each thing that may hide sessions."""
-    return [common.unread(path, reason) for path, reason in find.hidden().items()]
+def with_hidden(shown: Shown, *, every: bool) -> Shown:
+    """Return the same, where `every` session was wanted with what may hide some; the code is 1."""
+    hidden = [common.unread(*each) for each in find.hidden().items()] if every else []
+    return replace(shown, warnings=[*hidden, *shown.warnings], code=shown.code or int(bool(hidden)))

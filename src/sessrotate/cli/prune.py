@@ -169,10 +169,10 @@ def _with_failures(
 ) -> Shown:
     """Return the same with every failure once, the worst last, and with its exit code."""
     errors = {str(each.error): each.error for each in found if each.error}
-    last, hidden = worst(errors.values()), archives.hidden() if every else []
+    last = worst(errors.values())
     others = (error for error in errors.values() if error is not last)
-    code = exit_code(errors.values()) or int(bool(hidden))
-    return replace(shown, warnings=[unnoted, *hidden, *others, last], code=code)
+    told = replace(shown, warnings=[unnoted, *others, last], code=exit_code(errors.values()))
+    return archives.with_hidden(told, every=every)
 
 
 def _grace(given: float | None) -> float:

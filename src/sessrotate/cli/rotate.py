@@ -162,12 +162,11 @@ def _run_many(
     kept = journal.begin("rotate --all" if options.is_every else "rotate")
 
     def shown(found: list[Outcome], *, dry_run: bool) -> Shown:
-        hidden = archives.hidden() if options.is_every else []
         told = outcomes.shown(
             outcomes.ROTATED, found, seen, dry_run=dry_run, in_use_counts=options.live
         )
-        code = told.code or int(bool(hidden))
-        return replace(told, warnings=[kept.failure, *hidden], code=code)
+        told = replace(told, warnings=[kept.failure])
+        return archives.with_hidden(told, every=options.is_every)
 
     def do() -> Shown:
         _unmark(planned, wanted, options)

@@ -44,8 +44,13 @@ _MOST_READ: Final = 64 << 20
 ACTIONS: Final = ("heal", "rotate", "archive", "compress", "prune", "trash")
 """What is noted, by the names of the steps of a run; what others did needs no undoing."""
 
-CAN_BE_UNDONE: Final = frozenset({"rotate", "archive", "compress", "prune"})
-"""Those of them that `restore` takes back."""
+CAN_BE_UNDONE: Final = {
+    "rotate": "rotated",
+    "archive": "archived",
+    "compress": "compressed",
+    "prune": "pruned",
+}
+"""Those of them that `restore` takes back, and what is said of a session then."""
 
 UNDONE: Final = "undone"
 """The action of a line that says that a session's part of a run was undone."""

@@ -23,7 +23,7 @@ from sessrotate.in_place import fleet
 from sessrotate.in_place.outcome import Outcome, failure
 from sessrotate.job import journal
 from sessrotate.job.journal import Run
-from sessrotate.job.run_log import UNDONE, Change, Standing
+from sessrotate.job.run_log import CAN_BE_UNDONE, UNDONE, Change, Standing
 from sessrotate.retention import rollouts
 from sessrotate.retention.restore import Wanted
 
@@ -32,14 +32,6 @@ STAYS: Final = {
     "trash": "what was freed from the trash cannot come back",
 }
 """What cannot, or need not, be undone, and what is said of it."""
-
-_PAST: Final = {
-    "rotate": "rotated",
-    "archive": "archived",
-    "compress": "compressed",
-    "prune": "pruned",
-}
-"""What can be undone, and what is said of it where it has to be undone first."""
 
 
 class Undo(Struct, frozen=True):
@@ -101,7 +93,7 @@ def _judged(
     later = _later(done[-1], lines)
     if later is not None and changed != "restored":
         first = f"undo that first, `sessrotate restore --run {later.run}`"
-        return _left(where, f"{_PAST[later.action]} since by run {later.run}: {first}")
+        return _left(where, f"{CAN_BE_UNDONE[later.action]} since by run {later.run}: {first}")
     is_ours = not rollouts.is_one(where)
     if changed and is_ours and owner.without_archive(where.live) is not None:
         raise DamagedError(
@@ -125,7 +117,7 @@ def _later(done: Change, lines: Sequence[Change]) -> Change | None:
     undone = {each.run for each in lines if each.action == UNDONE}
     since = lines[lines.index(done) + 1 :]
     found = (each for each in since if each.run not in {done.run, *undone})
-    return next((each for each in reversed([*found]) if each.action in _PAST), None)
+    return next((each for each in reversed([*found]) if each.action in CAN_BE_UNDONE), None)
 
 
 def _expected(then: Standing | None, newest: Standing | None) -> Standing | None:

@@ -150,7 +150,7 @@ def plan(tidied: Tidied, seen: Seen) -> Iterator[str]:
     if "trash" in steps:
         what, rest = "Nothing else is lost", "the rest"
     yield f"{what}: each session resumes as before, and its history can be read and searched."
-    if steps & CAN_BE_UNDONE:
+    if steps & CAN_BE_UNDONE.keys():
         yield f"Undo: `sessrotate restore SESSION`, or `sessrotate restore --last-run` for {rest}."
     yield from _short(tidied)
     yield from _left(tidied)
@@ -175,7 +175,7 @@ def done(tidied: Tidied) -> Iterator[str]:
     if parts:
         text = ", ".join(parts)
         steps = tidied.report.changing
-        is_undone = tidied.report.unlogged is None and steps & CAN_BE_UNDONE
+        is_undone = tidied.report.unlogged is None and steps & CAN_BE_UNDONE.keys()
         but = ", except for what was recovered" if "recover" in steps else ""
         undo = f" `sessrotate restore --last-run` undoes that{but}." if is_undone else ""
         yield f"{text[0].upper()}{text[1:]}.{undo}"

@@ -96,7 +96,7 @@ class Look:
             self._memory.keep(forgets=False)  # whoever does not wait asks again
             raise
         self._memory.keep()
-        found = [each for stage in planned.stages for each in stage.outcomes]
+        found = [each for _, each in planned.outcomes]
         steps = next_steps.after(found, self._first.clients, self._now, self._marked)
         return replace(_with(self._first, found), hidden=planned.hidden, steps=steps)
 
