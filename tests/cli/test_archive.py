@@ -42,7 +42,8 @@ def test_a_session_is_put_away_and_comes_back(home: Home) -> None:
     assert (done.code, done.err) == (0, "")
     assert re.search(r"^5e55107a  .*  3\.2 KiB  .*B\n", done.out, re.MULTILINE), done.out
     assert done.out.endswith(
-        "1 session: moved 3.2 KiB out of the client's folder, which freed nothing on disk.\n"
+        "1 session: moved 3.2 KiB out of the client's folder, which takes 12.0 KiB more of the "
+        "disk.\n"
     ), done.out
     assert not home.live.exists()
     assert called("stitch", ID[:8], "-o", str(home.config / "out")).code == 0
@@ -72,8 +73,8 @@ def test_a_dry_run_shows_the_same_and_changes_nothing(home: Home) -> None:
     assert done.code == 0
     assert re.search(r"^5e55107a  .*  3\.2 KiB  .*B\n", done.out, re.MULTILINE), done.out
     assert done.out.endswith(
-        "1 session: would move 3.2 KiB out of the client's folder, which would free nothing on "
-        "disk.\n"
+        "1 session: would move 3.2 KiB out of the client's folder, which would take about 12.0 KiB "
+        "more of the disk.\n"
     )
     document = called("archive", "--dry-run", "--json", ID).document()
     assert document["dry_run"] is True

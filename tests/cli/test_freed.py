@@ -70,7 +70,7 @@ def du(home: Home) -> Callable[[], int]:
 
 SAID: Final = re.compile(
     r"([\d.,]+) (B|KiB|MiB)(?: freed)? on disk"
-    r"|[Ff]reed? (?:about )?([\d.,]+) (B|KiB|MiB) (?:for|of)"
+    r"|[Ff]ree[ds]? (?:about )?([\d.,]+) (B|KiB|MiB) (?:for|of)"
 )
 
 

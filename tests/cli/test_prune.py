@@ -146,12 +146,14 @@ def test_a_question_says_what_goes_for_good(home: Home) -> None:
     called("prune", ID, *LAST_TWO, "--yes")
     empty = ("prune", "--all", "--empty-trash", "--grace", "0")
     said = asked("n\n", *empty, env=home.env)[1]
-    assert re.search(r"Will free .*B for good\.\s+Continue\? \[y/N\]", said)
-    assert said.count("for good") == 1
+    goes = r"delete 2 segments for good, which frees .*B of the disk\."
+    assert re.search(rf"Will {goes}\s+Continue\? \[y/N\]", said)
     said = called(*empty, "--dry-run").out
-    assert re.fullmatch(r"Would free .*B for good\.\n", said)
+    assert re.search(rf"{ID[:8]} .* 2 pruned segments: no command .*\nWould {goes}\n$", said)
     said = called(*empty, "--yes").out
-    assert re.fullmatch(r"Freed .*B for good\.\n", said)
+    assert re.search(r"\nFreed .*B for good\.\n$", said)
+    assert "were pruned" in (gone := called("verify", ID).out)
+    assert "and deleted for good since then" in gone
 
 
 def test_each_session_that_loses_something_is_a_line_and_each_segment_if_wanted(
@@ -282,7 +284,7 @@ def test_the_trash_is_emptied_without_a_policy_and_only_when_it_is_time(home: Ho
     called("prune", ID, *LAST_TWO, "--yes")
     young = called("prune", ID, "--empty-trash")
     assert young.code == 0
-    assert "The trash has nothing that can be deleted for good." in young.out
+    assert "of pruned segments and of archives of restored sessions stays: its grace" in young.out
     size = homes.on_disk(home.archive / "trash")
     empty = ("prune", "--all", "--empty-trash", "--grace", "0")
     dry = called(*empty, "--dry-run", "--json").document()

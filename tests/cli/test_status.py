@@ -90,7 +90,9 @@ def test_what_else_would_free_something_is_named_with_its_command_and_what_that_
     then = time.time() - 40 * 86_400
     os.utime(old, (then, then))
     first = called().out.splitlines()[1]
-    assert re.search(r"without any loss; then about [34]\.\d MiB of 1 session unused for 30", first)
+    assert re.search(
+        r"without any loss; then about [34]\.\d MiB of 2 sessions unused for 30", first
+    )
     done, planned = called("tidy", "--yes").out, called("tidy", "-n").out
     heading = "What else takes up space, and how to free it:\n"
     assert done.partition(heading)[2] == planned.partition(heading)[2] != ""

@@ -256,17 +256,21 @@ def test_what_the_log_does_not_have_is_not_said_to_be_undone() -> None:
 
 
 def test_what_nobody_was_shown_is_neither_pruned_nor_deleted(home: Home) -> None:
-    """What goes to an archive only now could be pruned by the rules, and deleted at once."""
+    """What goes to an archive only now could be pruned by the rules, and deleted at once.
+
+    Without a grace time, what is pruned is deleted in the same run, as the plan shows.
+    """
     rules = b'rotate.min_gain = 0\nprune.keep_last = 1\ntrash.grace = "0"\n'
     write(user_folders.config_file(), rules)
     whole = home.live.read_bytes()
-    for step in (b"rotate", b"prune", b"empty the trash"):
+    for step in ("rotate", "prune", "nothing"):
         plan = called("tidy", "--dry-run").out
-        assert ("delete for good" in plan) == (step == b"empty the trash"), plan
-        is_shown = "move history to the trash" in plan
-        assert is_shown == (step == b"prune"), plan
+        assert ("Deleted for good: the trash of" in plan) == (step == "prune"), plan
+        assert ("move history to the trash" in plan) == (step == "prune"), plan
+        about, before = planned()["disk_bytes_gained"], taken(home)
         assert called("tidy", "--yes").code == 0
-        trash = home.archive / "trash"
-        assert (trash.is_dir() and any(trash.iterdir())) == (step == b"prune")
-        if step == b"rotate":
+        assert before - taken(home) == pytest.approx(about, rel=0.2, abs=20_000)
+        assert not (home.archive / "trash").exists()
+        if step == "rotate":
             assert called("stitch", ID).out.encode() == whole
+    assert "deleted for good since then" in called("verify", ID).out

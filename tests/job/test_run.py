@@ -313,7 +313,7 @@ def test_a_run_that_was_killed_holds_nobody_up_and_is_not_named(home: Home) -> N
     assert not lock.with_suffix(".pid").exists()
     with locks.only_run(lock):
         lock.with_suffix(".pid").unlink()
-        with pytest.raises(InUseError, match=r"is in progress\.$"):
+        with pytest.raises(InUseError, match=r"is in progress: wait until it has ended\.$"):
             done()
     assert home.archived()
 

@@ -92,7 +92,6 @@ def test_of_each_that_stays_it_is_said_why_and_the_usual_is_counted() -> None:
     used = failure(places[5], InUseError("Claude Code runs it."))
     lines = [*outcomes.table([*stay, used], FIGURES["rotate"], Seen(now=NOW, width=40))]
     assert lines == [
-        "4 sessions: nothing to do: it has not",
-        "  been compacted",
+        "4 sessions: nothing to do: it has not been compacted",
         "5-0000: in use: Claude Code runs it.",
     ]

@@ -71,7 +71,8 @@ def test_what_goes_is_in_the_trash_and_told_as_pruned(home: Home) -> None:
     data, gaps = stitched(home)
     assert data == b"".join(BODIES[2:])
     when = "2027-01-15"
-    assert gaps == [f"Segments 0 to 1 were pruned on {when} (no keep rule applies)."]
+    back = f"`sessrotate restore {ID}` brings them back from the trash."
+    assert gaps == [f"Segments 0 to 1 were pruned on {when} (no keep rule applies). {back}"]
     with pytest.raises(DamagedError, match="Pass --allow-gaps to leave out"):
         home.stitched()
     assert [problem.kind for problem in home.problems()] == ["pruned"]

@@ -70,7 +70,8 @@ def known() -> dict[str, dict[str, Any]]:
 
 
 def looked() -> Status:
-    return status.Look(config_file.read(None).settings, time.time()).whole(silent)
+    found = status.Look(config_file.read(None).settings, time.time()).whole(silent)
+    return replace(found, clients=tuple(on_disk_of(found.clients)))
 
 
 def to_tidy() -> tuple[int, int, set[str]]:

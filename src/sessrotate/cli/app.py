@@ -105,6 +105,10 @@ def _program(
         status.show()
 
 
+_GOES_ON: Final = frozenset({"archive", "prune", "restore", "rotate", "run", "tidy"})
+"""Commands that change sessions, and finish what they find half done."""
+
+
 class _Interrupted(BaseException):
     """Someone pressed Ctrl-C, or the system asked the process to end."""
 
@@ -120,7 +124,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return streams.guarded(lambda: build(named)(arguments))
     except _Interrupted:
-        return streams.failed("Interrupted.", INTERRUPTED)
+        goes_on = words[:1] and words[0] in _GOES_ON
+        rest = " Nothing is lost: the same command goes on from there." if goes_on else ""
+        return streams.failed(f"Interrupted.{rest}", INTERRUPTED)
 
 
 def _words_to_complete() -> list[str]:

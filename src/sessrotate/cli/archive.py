@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from sessrotate import find
+from sessrotate import find, fs
 from sessrotate.archive.place import Place
 from sessrotate.cli import archives, driver, streams
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, aged, one_of
@@ -83,8 +83,13 @@ def command(
 
 
 def _archived(where: Place, wait: float, progress: Callable[[int], None]) -> Outcome:
-    """Archive one session, and return what became of it."""
-    before = put_away.measured(where)
+    """Archive one session, and return what became of it.
+
+    Without room to compress it, it stays where it is: it would be out of sight, and free nothing.
+    """
+    before, free = put_away.measured(where), fs.free_bytes(where.config)
+    if free is not None and free < before:
+        room.check(where.config, put_away.expected(where).need)
     try:
         freed = put_away.put_away(where, wait, progress)
     except put_away.NotCompressedError as error:

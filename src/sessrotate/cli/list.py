@@ -64,8 +64,8 @@ def command(
             metavar="|".join(ORDERS),
             callback=_known,
             autocompletion=lambda: list(ORDERS),
-            help="What to list first: the largest, the most on disk, the most to gain, the latest, "
-            "or the first in the alphabet.",
+            help="What to list first: the largest, the most on disk, the most to gain (reads every "
+            "file, as --deep), the latest, or the first in the alphabet.",
         ),
     ] = "size",
     deep: Annotated[
@@ -106,7 +106,7 @@ def command(
     with _nothing_collected():
         known = listing.sessions(hidden=True, on_unread=unread.__setitem__)
         shown = in_order(filter(wanted.takes, known), by)
-    if deep:
+    if deep or by == "gain":
         total = sum(each.bytes for each in shown if listing.is_to_scan(each))
         with streams.progress("Scanning", total, quiet=quiet) as progress:
             shown = in_order(listing.deepened(shown, progress, unread.__setitem__), by)

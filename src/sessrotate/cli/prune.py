@@ -137,11 +137,12 @@ def command(
         return Outcome(where, "done", trash.empty(where, due_after or 0.0, now, wait, copied))
 
     found += each(wanted if empty_trash else (), look)
-    going = _going(planned, dues if empty_trash else None, due_after)
+    going = Going(planned, tuple(dues) if empty_trash else None, due_after or 0.0)
     by_age = bool((due_after and going.is_due) or (max_age is not None and planned.bytes_trashed))
     found += _check_clock(now, by_age=by_age, dry_run=dry_run)
     if not as_json:
-        seen = archives.seen(each.where for each in planned.holdings)
+        deleted = (each.where for each in dues if each.is_any)
+        seen = archives.seen([*(each.where for each in planned.holdings), *deleted])
         streams.write_lines(render_prune.plan(going, seen, is_verbose=is_verbose))
     for sentence in render_prune.strangers(dues):
         streams.message(sentence)
@@ -184,16 +185,6 @@ def _grace(given: float | None) -> float:
             "delete what has been there for longer."
         )
     return grace
-
-
-def _going(planned: PrunePlan, dues: list[Due] | None, grace: float | None) -> Going:
-    """Return what is about to happen; `dues` is None if the trash stays."""
-    if dues is None:
-        return Going(planned)
-    disk, is_due = sum(due.disk for due in dues), any(due.is_any for due in dues)
-    if grace == 0:  # in the trash by then
-        disk, is_due = disk + planned.disk_trashed, is_due or planned.count > 0
-    return Going(planned, disk, is_due)
 
 
 def _accept(wanted: list[Place], wait: float, *, every: bool, dry_run: bool) -> None:

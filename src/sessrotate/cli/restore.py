@@ -149,6 +149,8 @@ def _in_project(where: Place, folder: Path) -> Place:
     files, here = clients.in_place().files, folder.absolute()
     projects = real(files.projects_folder())
     name = place.project_of(projects, here.parent.resolve() / here.name)
+    if not name and not here.is_dir():  # no client will run there, and find the session
+        raise WrongUsageError(f"There is no folder {printable(str(here))}: check --project.")
     return next(place.all_named(projects, name or files.project_name(here), (where.session,)))
 
 

@@ -53,8 +53,25 @@ def write_all(parts: Iterable[str]) -> None:
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Write a result to standard output, line by line."""
-    write_all(f"{line}\n" for line in lines)
+    """Write a result to standard output, line by line; a terminal gets long ones cut at words."""
+    width = terminal_width()
+    each = (part for line in lines for part in line.split("\n"))
+    write_all(f"{part}\n" for line in each for part in _wrapped(line, width))
+
+
+def _wrapped(line: str, width: int | None) -> list[str]:
+    """Return a line as it fits; a row of a table does, but for its colours."""
+    if width is None or len(line) <= width or "\x1b" in line:
+        return [line]
+    import textwrap  # noqa: PLC0415 - few lines are that long
+
+    return textwrap.wrap(
+        line,
+        width,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def write_data(data: bytes | memoryview) -> None:

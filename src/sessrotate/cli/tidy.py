@@ -86,12 +86,11 @@ def _done(settings: Settings, scope: Scope, planned: Report, *, quiet: bool) -> 
 
     What would fail is tried, too: the others may make room for it, and the log has it then.
     """
-    moved, pruned = _planned(planned, "rotate", "archive"), _planned(planned, "prune")
-    # Of what goes to an archive or to the trash only now, nobody saw that it would be deleted.
     shown = {
         "compress": _planned(planned, "compress", or_failed=True),
-        "prune": pruned - moved,
-        "trash": _planned(planned, "trash") - pruned,
+        # Of what goes to an archive only now, nobody saw that it would be pruned.
+        "prune": _planned(planned, "prune") - _planned(planned, "rotate", "archive"),
+        "trash": _planned(planned, "trash"),
     }
     scope = replace(scope, only=_planned(planned, or_failed=True), shown=shown)
     return run.execute(settings, time.time(), driver.progress(quiet=quiet), scope, command="tidy")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
 
 from msgspec import Struct
 
-from sessrotate.clients.preview import Sight, Standing, Title
+from sessrotate.clients.preview import Sight, Title
 from sessrotate.clients.protocol import Client, nothing
 from sessrotate.errors import printable
 from sessrotate.model import Boundary, Scan, Span
@@ -138,8 +138,10 @@ class Edges(Protocol):
         the file.
         """
 
-    def standing(self, head: bytes, tail: bytes, *, is_whole: bool) -> Standing:
-        """Tell by the edges of a file whether it is a session that somebody used."""
+    def brief(
+        self, session: str, head: bytes, tail: bytes, older: bytes, *, is_whole: bool
+    ) -> Sight:
+        """Return of the same only whether somebody used the session, and when."""
 
     def is_compacted(self, boundaries: Iterable[Boundary], size: int) -> bool:
         """Tell whether the conversation in a file of `size` bytes can be cut at one of these."""

@@ -29,8 +29,8 @@ _FREES: Final = (
 )
 
 
-_LEAST: Final = 64 * 1024
-"""Bytes to make room for at least, where something failed although it seemed to have room."""
+_SHORT: Final = 5
+"""One in so many bytes of what was needed is missing where it failed although it seemed to fit."""
 
 
 class NoRoomError(StorageError):
@@ -71,14 +71,14 @@ def told(doing: str, folder: Path, needed: Callable[[], Need]) -> Iterator[None]
             need = needed()
         except (SessrotateError, OSError):
             raise error from cause
-        free, missing = fs.free_bytes(folder), ""
+        size, free, missing = need.size, fs.free_bytes(folder), ""
         if free is not None:
-            lacks = max(0, need.size - free) or _LEAST
-            missing = f", and {amount(free)} is free: make room for {amount(lacks, up=True)} more"
-        needs = amount(need.size, up=True)
+            size = max(size, free + size // _SHORT) if free >= size else size
+            lacks = amount(size - free, up=True)
+            missing = f", and {amount(free)} is free: make room for {lacks} more"
         raise NoRoomError(
-            f"Cannot {doing}: {cause.strerror}. "
-            f"It needs about {needs} for {need.what}{missing}, then try again. {_FREES}"
+            f"Cannot {doing}: {cause.strerror}. It needs about {amount(size, up=True)} for "
+            f"{need.what}{missing}, then try again. {_FREES}"
         ) from cause
 
 

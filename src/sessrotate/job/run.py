@@ -160,16 +160,17 @@ def execute(
     with _alone():
         doubt = clock.doubt(now)  # before this run writes anything, which would be a sign
         job = Job(settings, now, WAIT, progress, dry_run=False, doubt=doubt, scope=scope)
+        log = partial(_log, now, stages, by_hand=command != "run" or os.isatty(0))
         try:
             for stage in _stages(job, kept):
                 stages.append(stage)  # noqa: PERF402 - an interrupt logs those that are done
             stages[:] = _retried(stages, job, kept)
         except BaseException as ending:
             if not isinstance(ending, Exception):
-                _log(now, time.monotonic() - begun, INTERRUPTED, stages)
+                log(time.monotonic() - begun, INTERRUPTED)
             raise
         report = _report(job, stages)
-        unlogged = _log(now, time.monotonic() - begun, report.code, stages) or kept.failure
+        unlogged = log(time.monotonic() - begun, report.code) or kept.failure
     return replace(report, unlogged=unlogged)
 
 
@@ -225,15 +226,18 @@ def _outcomes(step: Step, job: Job) -> Iterator[Outcome]:
         yield outcome.failure(None, error)
 
 
-def _log(now: float, seconds: float, code: int, stages: list[Stage]) -> SessrotateError | None:
+def _log(
+    now: float, stages: list[Stage], seconds: float, code: int, *, by_hand: bool
+) -> SessrotateError | None:
+    record = _record(now, stages, seconds, code)
     try:
-        run_log.add(_record(now, seconds, code, stages))
+        run_log.add({**record, "by_hand": by_hand})
     except SessrotateError as error:
         return error
     return None
 
 
-def _record(now: float, seconds: float, code: int, stages: list[Stage]) -> dict[str, Any]:
+def _record(now: float, stages: list[Stage], seconds: float, code: int) -> dict[str, Any]:
     failures = [
         {"step": stage.step.name, "session": each.session, "code": each.error.exit_code}
         for stage in stages
@@ -243,7 +247,6 @@ def _record(now: float, seconds: float, code: int, stages: list[Stage]) -> dict[
     return {
         "at": datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
-        "by_hand": os.isatty(0),
         "folder": str(clients.in_place().files.config_folder()),
         "version": __version__,
         "code": code,

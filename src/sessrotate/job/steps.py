@@ -293,8 +293,11 @@ def _trashes(job: Job) -> list[Place]:
 
 
 def _due(job: Job, where: Place) -> Forecast:
-    due = trash.due(where, job.settings.trash.grace or 0.0, job.now, job.copied)
-    return Forecast(due.bytes, due.disk)
+    grace = job.settings.trash.grace or 0.0
+    due = trash.due(where, grace, job.now, job.copied)
+    # Without a grace time, what is pruned in this run is deleted in it.
+    pruned = Forecast() if grace or job.planned is None else job.planned.of(where)
+    return Forecast(due.bytes + pruned.moved, due.disk + pruned.gained)
 
 
 def _empty(job: Job, where: Place) -> int:

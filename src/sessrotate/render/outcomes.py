@@ -7,7 +7,6 @@ run, and what was done show the same, and programs get the same outcomes.
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -116,7 +115,7 @@ def table(
         if each.where is not None
     ]
     yield from of_places(rows, tuple(figures), ("result",), seen)
-    yield from _left([each for each in found if each.result not in CHANGED], seen)
+    yield from _left([each for each in found if each.result not in CHANGED])
 
 
 def of_places(
@@ -157,7 +156,7 @@ def _who(where: Place, names: Mapping[str, str], seen: Seen) -> tuple[str, str, 
     return name, *cells
 
 
-def _left(found: Sequence[Outcome], seen: Look) -> Iterator[str]:
+def _left(found: Sequence[Outcome]) -> Iterator[str]:
     """Yield why each session stays as it is."""
     texts = Counter(each.text for each in found)
     for each in found:
@@ -166,15 +165,7 @@ def _left(found: Sequence[Outcome], seen: Look) -> Iterator[str]:
             texts[each.text] = 0
         if many:
             who = count(many, "session") if many > _FEW else printable(each.session, 40)
-            line = ": ".join(filter(None, (who, printable(each.text, 1000))))
-            wrapped = textwrap.wrap(
-                line,
-                seen.width or len(line),
-                subsequent_indent="  ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-            yield from wrapped
+            yield ": ".join(filter(None, (who, printable(each.text, 1000))))
 
 
 def as_json(
@@ -223,10 +214,12 @@ def _rotated(found: Sequence[Outcome], *, dry_run: bool) -> str:
 
 
 def _put_away(found: Sequence[Outcome], *, dry_run: bool) -> str:
-    gained = sum(map(_gained, found))
-    on_disk = f", which {'would free' if dry_run else 'freed'} nothing on disk" if found else ""
+    gained, on_disk = sum(map(_gained, found)), ""
     if gained > 0:
         on_disk = f" and {'free about' if dry_run else 'freed'} {size(gained)} on disk"
+    elif found:
+        takes = f"{'about ' if dry_run else ''}{size(-gained)} more of the disk"
+        on_disk = f", which {'would take' if dry_run else 'takes'} {takes}"
     many = f"{count(len(found), 'session')}: {'would move' if dry_run else 'moved'}"
     return f"{many} {size(sum(map(_freed, found)))} out of the client's folder{on_disk}."
 

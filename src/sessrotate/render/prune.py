@@ -35,13 +35,33 @@ _EACH: Final = ("session", "#", "size", "last record", "", "why")
 class Going(Struct, frozen=True):
     """What is about to happen: the plan, of nothing without a policy, and what the trash will free.
 
-    `due` is in bytes of the disk, and `is_due` whether the trash has anything that goes for good;
-    None if the trash stays.
+    `dues` are what each trash has, None if all of it stays, and `grace` is the grace time in
+    seconds. Without one, what is pruned now goes for good as well.
     """
 
     planned: PrunePlan
-    due: int = 0
-    is_due: bool | None = None
+    dues: tuple[Due, ...] | None = None
+    grace: float = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether anything goes for good."""
+        dues = self.dues or ()
+        return bool(self.deleted) or any(each.restored is not None for each in dues)
+
+    @property
+    def deleted(self) -> int:
+        """How many segments go for good, those included that are only pruned now."""
+        if self.dues is None:
+            return 0
+        pruned = 0 if self.grace else self.planned.count
+        return pruned + sum(len(each.files) for each in self.dues)
+
+    @property
+    def freed(self) -> int:
+        """How many bytes of the disk what goes for good frees."""
+        pruned = 0 if self.grace or self.dues is None else self.planned.disk_trashed
+        return pruned + sum(each.disk for each in self.dues or ())
 
     @property
     def is_anything(self) -> bool:
@@ -50,7 +70,7 @@ class Going(Struct, frozen=True):
 
 
 def plan(going: Going, seen: Seen, *, is_verbose: bool = False) -> Iterator[str]:
-    """Yield the table of a plan, the policy in words, and what there is nothing to do about.
+    """Yield the table of a plan, the policy in words, and what goes for good.
 
     The table has a row for each session; with `is_verbose`, for each segment.
     """
@@ -60,12 +80,32 @@ def plan(going: Going, seen: Seen, *, is_verbose: bool = False) -> Iterator[str]
         yield policy.in_words(planned.policy)
         if not planned.count:
             yield "Nothing to remove."
-    if going.is_due is False:
-        yield (
-            "The trash has nothing that can be deleted for good. Files whose grace time is not "
-            "over stay. So does the archive of a restored session if the live file lacks part of "
-            "it, or if a copy of the live file still needs it."
-        )
+    if going.dues is not None:
+        yield from _for_good(going.dues, seen)
+        kept = sum(each.kept for each in going.dues)
+        if kept:
+            yield _kept(kept, going.grace)
+        elif not going.is_due:
+            yield "Nothing can be deleted for good: the trash is empty."
+
+
+def _for_good(dues: Iterable[Due], seen: Seen) -> Iterator[str]:
+    """Yield a table of what goes for good of each session."""
+    rows = [(each.where, (size(each.disk), _said(each))) for each in dues if each.is_any]
+    yield from outcomes.of_places(rows, ("frees",), ("deleted for good",), seen)
+
+
+def _said(due: Due) -> str:
+    if due.restored is not None:
+        return "its old archive: the live file has all of it"
+    return f"{count(len(due.files), 'pruned segment')}: no command brings them back"
+
+
+def _kept(kept: int, grace: float) -> str:
+    """Say what stays of what was pruned, and of the archives of restored sessions."""
+    stays = f"{size(kept)} of pruned segments and of archives of restored sessions stays"
+    young = f"its grace time of {units.days(grace)} is not over, or " if grace else ""
+    return f"{stays}: {young}a live file still needs it."
 
 
 def _sessions(planned: PrunePlan, seen: Seen) -> Iterator[str]:
@@ -118,9 +158,12 @@ def intent(going: Going, verb: str) -> str:
     if planned.count:
         many = f"{count(planned.count, 'segment')} of {len(planned.decisions):,}"
         parts.append(f"move {many} ({size(planned.bytes_trashed)}) to the trash")
-    if going.is_due:
-        parts.append(f"free {size(going.due)} for good")
-    return f"{verb} {' and '.join(parts)}."
+    if going.deleted:
+        parts.append(f"delete {count(going.deleted, 'segment')} for good")
+    if whole := sum(each.restored is not None for each in going.dues or ()):
+        parts.append(f"delete the old archives of {count(whole, 'restored session')}")
+    freed = f", which frees {size(going.freed)} of the disk" if going.is_due else ""
+    return f"{verb} {' and '.join(parts)}{freed}."
 
 
 def strangers(dues: Iterable[Due]) -> Iterator[str]:
@@ -137,7 +180,7 @@ def shown(going: Going, done: tuple[int, int] | None = None, *, dry_run: bool = 
 
     That is how long the files are that moved, and what the disk gained, in bytes.
     """
-    trashed, freed = done or (going.planned.bytes_trashed, going.due)
+    trashed, freed = done or (going.planned.bytes_trashed, going.freed)
     said = intent(going, "Would" if dry_run else "Will") if done is None else _done(trashed, freed)
     document = as_json(going, trashed, freed, dry_run=done is None)
     return Shown(
@@ -152,8 +195,8 @@ def _done(trashed: int, freed: int) -> str:
     parts = []
     if trashed:
         parts.append(
-            f"Moved {size(trashed)} to the trash: `restore` brings it back, and no disk "
-            "space is freed until the trash is emptied."
+            f"Moved {size(trashed)} to the trash: `restore` brings it back. The disk gains nothing "
+            "until `sessrotate prune --all --empty-trash` deletes it, when its grace time is over."
         )
     if freed > 0:
         parts.append(f"Freed {size(freed)} for good.")
@@ -166,6 +209,16 @@ def as_json(going: Going, trashed: int, freed: int, *, dry_run: bool) -> Iterato
     document = {
         "segments": decisions(going.planned),
         "policy": None if rules.is_empty else policy.in_words(rules),
+        "deleted": [
+            {
+                "session": each.where.session,
+                "segments": len(each.files),
+                "restored": each.restored is not None,
+                "disk_bytes": each.disk,
+            }
+            for each in going.dues or ()
+            if each.is_any
+        ],
         "bytes_trashed": trashed,
         "bytes_freed": freed,
         "dry_run": dry_run,

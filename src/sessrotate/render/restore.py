@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from sessrotate.job.journal import Run
     from sessrotate.retention.way_back import WayBack
 
+_NAMED: Final = 5
+"""Sessions at most that a command in a sentence names."""
+
 _RUNS: Final = ("run", "when (UTC)", "command", "sessions", "undoing it")
 
 
@@ -190,7 +193,7 @@ def _under_rules(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> It
     ]
     if not back:
         return
-    again = f"`sessrotate rotate {' '.join(back)}`"
+    again = f"`sessrotate rotate {' '.join(back) if len(back) <= _NAMED else 'SESSION …'}`"
     many = "them" if back[1:] else "it"
     yield (
         f"Nothing rotates {many} or puts {many} away automatically until you rotate {many} by "

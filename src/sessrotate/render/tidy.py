@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sessrotate import units
 from sessrotate.errors import InUseError, printable
 from sessrotate.in_place.outcome import Outcome
 from sessrotate.job.run_log import CAN_BE_UNDONE
@@ -48,6 +49,9 @@ _MEANS: Final = {
     "trash": "delete for good what was in the trash for long enough",
 }
 """What each step does, in the words of somebody who needs space."""
+
+_STAYS: Final = {"recover": "what was recovered", "trash": "what was deleted for good"}
+"""What `restore --last-run` does not undo."""
 
 _NOTES: Final = {
     "archive": common.PUT_AWAY,
@@ -96,6 +100,14 @@ class Tidied(Struct, frozen=True):
         return sorted(found.values(), key=lambda each: -each.gained)
 
     @property
+    def passed_over(self) -> list[Outcome]:
+        """The sessions of which it is said why they stay: of those that were named, each."""
+        if not self.is_named:
+            return self.report.passed_over
+        found = [each for _, each in self.report.outcomes if each.result == "nothing to do"]
+        return [each for each in found if each.detail]
+
+    @property
     def code(self) -> int:
         """The exit code: a session that somebody named, and that is in use, was not tidied."""
         used = self.is_named and self.report.count("in use")
@@ -124,12 +136,13 @@ def plan(tidied: Tidied, seen: Seen) -> Iterator[str]:
     if not steps:
         if report.count("failed"):
             yield f"Nothing can be tidied now: {_used(tidied)}."
-        elif report.passed_over or report.count("in use"):
+        elif tidied.passed_over or report.count("in use"):
             yield f"Nothing to tidy now: {_used(tidied)}."
         else:
             yield f"Nothing to tidy: {_used(tidied)}, and no rotation would be worth it."
         yield from _left(tidied)
-        yield from common.further(tidied.steps)
+        if not tidied.is_named:
+            yield from common.further(tidied.steps)
         return
     yield _frees(tidied)
     yield _now(tidied)
@@ -146,10 +159,13 @@ def plan(tidied: Tidied, seen: Seen) -> Iterator[str]:
         for step, each in report.outcomes
         if step == "compress" and each.result == "planned" and each.detail
     )
-    what, rest = "Nothing is lost", "all of it"
+    what, rest, history = "Nothing is lost", "all of it", "its history"
     if "trash" in steps:
-        what, rest = "Nothing else is lost", "the rest"
-    yield f"{what}: each session resumes as before, and its history can be read and searched."
+        deleted = [each.session for step, each in report.outcomes if step == "trash"]
+        trash = units.some([printable(session) for session in deleted])
+        yield f"Deleted for good: the trash of {trash}. No command brings that back."
+        what, rest, history = "Nothing else is lost", "the rest", "the rest of its history"
+    yield f"{what}: each session resumes as before, and {history} can be read and searched."
     if steps & CAN_BE_UNDONE.keys():
         yield f"Undo: `sessrotate restore SESSION`, or `sessrotate restore --last-run` for {rest}."
     yield from _short(tidied)
@@ -176,7 +192,8 @@ def done(tidied: Tidied) -> Iterator[str]:
         text = ", ".join(parts)
         steps = tidied.report.changing
         is_undone = tidied.report.unlogged is None and steps & CAN_BE_UNDONE.keys()
-        but = ", except for what was recovered" if "recover" in steps else ""
+        stays = " and ".join(said for step, said in _STAYS.items() if step in steps)
+        but = f", except for {stays}" if stays else ""
         undo = f" `sessrotate restore --last-run` undoes that{but}." if is_undone else ""
         yield f"{text[0].upper()}{text[1:]}.{undo}"
     yield from _short(tidied)
@@ -230,7 +247,7 @@ def _left(tidied: Tidied) -> Iterator[str]:
             f"{live if {*used} != {'compress'} else ''}"
         )
 
-    left = tidied.report.passed_over
+    left = tidied.passed_over
     for each in left[:_KEPT]:
         of = f"{printable(each.session)} stays as it is. " if each.where else ""  # or a client's
         yield f"{of}{each.detail}"

@@ -71,8 +71,8 @@ def in_projects(
 ) -> Iterator[FoundSession]:
     """Yield the sessions of Claude Code at these places, which are taken off the list.
 
-    In `brief`, what they say is left out, but for whether somebody used them: all is there that
-    takes room.
+    In `brief`, what they say is left out, but for whether and when somebody used them: all is there
+    that takes room.
     """
     look = partial(_in_project, brief=brief)
     yield from _reported(mapped(look, places, WORTH_TWO * (_BRIEF if brief else 1)), unread)
@@ -325,7 +325,7 @@ def _preview(session: str, newest: Edges | None, held: ArchiveSummary, *, brief:
     if newest is None:
         newest = file_edges.NOTHING
     if brief:
-        return file_edges.brief(newest, held.head)
+        return file_edges.brief(session, newest, held.head)
     return file_edges.sight(session, newest, held.head)
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from sessrotate import clients
 from sessrotate.clients.common import passing_over
-from sessrotate.clients.preview import EDGE, Sight, Title, edges_of
+from sessrotate.clients.preview import EDGE, Sight, edges_of
 from sessrotate.clients.protocol import Client
 from sessrotate.model import Boundary, Span
 from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT
@@ -116,12 +116,10 @@ def sight(session: str, newest: Edges, older: bytes) -> Sight:
     return edges.of_live(session, newest.head, newest.tail, older, is_whole=newest.is_whole)
 
 
-def brief(newest: Edges, older: bytes) -> Sight:
-    """Return of the same only whether somebody used the session."""
-    is_whole = newest.is_whole and not older
+def brief(session: str, newest: Edges, older: bytes) -> Sight:
+    """Return of the same only whether somebody used the session, and when."""
     edges = clients.in_place().edges
-    standing = edges.standing(older or newest.head, newest.tail, is_whole=is_whole)
-    return Sight(Title(), standing, None, None, None, None, None)
+    return edges.brief(session, newest.head, newest.tail, older, is_whole=newest.is_whole)
 
 
 def _facts(status: os.stat_result) -> tuple[int, int, tuple[int, int]]:

@@ -116,7 +116,8 @@ _CODEX: Final = (
             each.disk_bytes > _WORTH and not each.is_compressed and each.id not in planned.after
         ),
         lambda each, _planned: each.disk_bytes,
-        "that are plain: `tidy` compresses them a week after their last use, `tidy SESSION` now",
+        "that are plain: `tidy` compresses them a week after their last use, or 30 days after a "
+        "resume or `restore`; `tidy SESSION` does now",
         "",
         is_most=True,
     ),

@@ -24,6 +24,7 @@ from sessrotate.errors import (
     storage,
 )
 from sessrotate.in_place import gain, outcome, room
+from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.outcome import Outcome, Result, failure
 from sessrotate.in_place.room import Need
 from sessrotate.model import Pruned, SealedSegment
@@ -119,6 +120,16 @@ class PrunePlan(Struct, frozen=True):
             for entry in self.decisions
             if entry.segment.session == holding.key and not entry.keep
         }
+
+    def of(self, where: Place) -> Forecast:
+        """Return how long the files of one session are that move to the trash, and their disk."""
+        gone = [
+            each.segment
+            for own in self.holdings
+            if own.where == where
+            for each in self.removed(own).values()
+        ]
+        return Forecast(sum(each.bytes for each in gone), sum(each.disk for each in gone))
 
     def expected(self) -> list[Outcome]:
         """Return what `execute` would yield if nothing changed in the meantime."""

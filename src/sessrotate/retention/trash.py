@@ -30,9 +30,9 @@ class Due(Struct, frozen=True):
     """What can be freed of a session's trash now: `bytes` of files, and `disk` blocks of the disk.
 
     `files` are pruned segments, `restored` what is left of the archive of a session that is whole
-    again. `strangers` are files in the trash that were never pruned; `left` is what an
-    interrupted run left to be settled. `is_rebuilt`: the manifest was lost, so no pruned segment
-    is freed before its owner agrees.
+    again, and `kept` how many bytes of the two stay. `strangers` are files in the trash that were
+    never pruned; `left` is what an interrupted run left to be settled. `is_rebuilt`: the manifest
+    was lost, so no pruned segment is freed before its owner agrees.
     """
 
     where: Place
@@ -43,6 +43,7 @@ class Due(Struct, frozen=True):
     restored: Restored | None = None
     is_rebuilt: bool = False
     disk: int = 0
+    kept: int = 0
 
     @property
     def is_any(self) -> bool:
@@ -87,7 +88,8 @@ def due_of(
             size, disk = (0, 0) if whole is None else (whole.bytes, whole.allocated)
             ours = () if found.restored is None else found.restored.files
             strangers = tuple(sorted(there.keys() - {path.name for path in ours}))
-            return Due(where, (), size, strangers, Unsettled(), whole, disk=disk)
+            kept = 0 if found.restored is None or whole is not None else found.restored.bytes
+            return Due(where, (), size, strangers, Unsettled(), whole, disk=disk, kept=kept)
         known = found.manifest
         left = transaction.unsettled(known, found.listing, there)
     pruned = _pruned(known)
@@ -98,8 +100,9 @@ def due_of(
     )
     strangers = tuple(sorted(there.keys() - pruned.keys() - set(left.risen)))
     freed = sum(there[name] for name in files)
+    kept = sum(there[name] for name in pruned.keys() & there.keys()) - freed
     disk = disk_use.of(*_with_folder(transaction.trash(where), files))
-    return Due(where, files, freed, strangers, left, None, known.is_rebuilt, disk)
+    return Due(where, files, freed, strangers, left, None, known.is_rebuilt, disk, kept)
 
 
 def _with_folder(folder: Path, going: Collection[str]) -> Iterator[Path]:

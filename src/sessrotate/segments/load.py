@@ -156,7 +156,7 @@ def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest
         listed.source_digest,
         (
             *missing(parts),
-            *pruned(parts),
+            *pruned(folder, listed.session, parts),
             *cuts([part.segment for part in parts if part.segment is not None]),
             *_leftovers(listed, listing, parts),
         ),

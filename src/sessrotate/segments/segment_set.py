@@ -6,6 +6,7 @@ pipe in place of a segment is damage.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from io import FileIO
@@ -246,11 +247,21 @@ def cuts(segments: Sequence[Segment]) -> Iterator[Problem]:
             yield cut_out(segment.index, segment.span.size, before.last_timestamp, until)
 
 
-def pruned(parts: Iterable[SegmentFile]) -> Iterator[Problem]:
-    """Yield a problem for each run of segments that were pruned at one time by one rule."""
-    for stone, run in groupby(parts, key=lambda part: part.pruned):
+def pruned(folder: Path, session: str, parts: Iterable[SegmentFile]) -> Iterator[Problem]:
+    """Yield a problem for each run of segments that were pruned at one time by one rule.
+
+    It says whether the trash of the `folder` still has them.
+    """
+
+    def fate(part: SegmentFile) -> tuple[Pruned | None, bool]:
+        is_gone = part.pruned is None or not os.path.lexists(folder / names.TRASH / part.name)
+        return part.pruned, not is_gone
+
+    for (stone, is_in_trash), run in groupby(parts, key=fate):
         if stone is not None:
             first, *more = (part.index for part in run)
             named = f"Segments {first} to {more[-1]} were" if more else f"Segment {first} was"
-            detail = f"{named} pruned on {printable(stone.at[:10])} ({printable(stone.rule)})."
-            yield Problem("pruned", detail, first)
+            gone, them = ", and deleted for good since then.", "them" if more else "it"
+            back = f". `sessrotate restore {printable(session)}` brings {them} back from the trash."
+            detail = f"{named} pruned on {printable(stone.at[:10])} ({printable(stone.rule)})"
+            yield Problem("pruned", f"{detail}{back if is_in_trash else gone}", first)

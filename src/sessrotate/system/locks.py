@@ -84,7 +84,8 @@ def only_run(file: Path) -> Iterator[None]:
         ownership.check(file, *file.parents[:3])  # the folder of archives, and the client's
         ownership.check_links([file.parent])
     number = file.with_suffix(".pid")
-    with _held(file, 0, lambda: f"Another `sessrotate run` is in progress{_whose(number)}."):
+    said = "Another `sessrotate run` or `sessrotate tidy` is in progress"
+    with _held(file, 0, lambda: f"{said}{_whose(number)}: wait until it has ended."):
         free = fs.free_bytes(number.parent)
         if free is None or free > _SCARCE:  # else nobody knows the number, and that is all
             with suppress(OSError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sessrotate.clients.preview import Sight, Standing, Title
+from sessrotate.clients.preview import Sight, Title
 from sessrotate.model import Boundary
 from support.made_up.client import row_of
 
@@ -17,7 +17,7 @@ def of_live(_session: str, head: bytes, tail: bytes, older: bytes, *, is_whole: 
     times = [row["at"] for row in (*first[:1], *last[-1:])]
     return Sight(
         title=Title(title, "first prompt" if title else "none"),
-        standing=standing(head, tail, is_whole=is_whole),
+        standing="session" if head else "empty",
         folder=None,
         branch=None,
         started=min(times, default=None),
@@ -26,8 +26,7 @@ def of_live(_session: str, head: bytes, tail: bytes, older: bytes, *, is_whole: 
     )
 
 
-def standing(head: bytes, tail: bytes, *, is_whole: bool) -> Standing:  # noqa: ARG001 - the protocol's
-    return "session" if head else "empty"
+brief = of_live
 
 
 def is_compacted(boundaries: Iterable[Boundary], _size: int) -> bool:

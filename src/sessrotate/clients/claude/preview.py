@@ -17,7 +17,7 @@ from sessrotate.clients.claude import loading, titles
 from sessrotate.clients.claude.rows import Origin, is_foreign, origin_of, shown_of
 from sessrotate.clients.claude.titles import WARM_UP, title, typed
 from sessrotate.clients.common import BOM, iso_time
-from sessrotate.clients.preview import Sight, Standing, rows, rows_from_the_end
+from sessrotate.clients.preview import Sight, Standing, Title, rows, rows_from_the_end
 
 is_compacted: Final = loading.is_compacted
 
@@ -57,6 +57,14 @@ def of_live(session: str, head: bytes, tail: bytes, older: bytes, *, is_whole: b
         return look(head, tail, is_whole=is_whole, session=session)
     # What a rotation carried stands at the beginning of the live file, titles among it.
     return look(older, tail, is_whole=False, session=session, early=head)
+
+
+def brief(session: str, head: bytes, tail: bytes, older: bytes, *, is_whole: bool) -> Sight:
+    """Return of the same only whether somebody used the session, and when."""
+    last, whose = head if is_whole else tail, _whose(session, older, head, tail)
+    ended = _said(rows_from_the_end(origin_of, last, is_whole=is_whole), whose, ("timestamp",))
+    used = standing(older or head, tail, is_whole=is_whole and not older)
+    return Sight(Title(), used, None, None, None, ended.get("timestamp"), None)
 
 
 def _whose(session: str | None, *edges: bytes) -> str | None:
