@@ -140,15 +140,15 @@ def test_what_it_would_gain_is_in_the_list_and_remembered_for_the_status(
     codex: Codex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     codex.begin(OVER, 1)
-    assert "To gain    about 3.0 MiB from 1 session" in called().out
+    assert "Can free   about 3.0 MiB from 1 session" in called().out
     monkeypatch.setattr("sessrotate.retention.sizes._Sampler._made", lambda *_: 0)
-    assert "To gain    about 3.0 MiB from 1 session" in called().out
+    assert "Can free   about 3.0 MiB from 1 session" in called().out
     monkeypatch.undo()
 
 
 def test_the_deep_list_has_what_it_would_gain(codex: Codex) -> None:
     codex.begin(OVER, 1)
-    assert "3.0 MiB to gain" in called("list", "--deep").out
+    assert "3.0 MiB can be freed" in called("list", "--deep").out
 
 
 # ── by itself ────────────────────────────────────────────────────────────────────────────────

@@ -57,7 +57,7 @@ def test_alone_it_says_what_is_there_what_to_gain_and_how_and_changes_nothing(ho
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
     assert re.fullmatch(r"On disk    Claude Code 4\.\d MiB \(1 session\)", lines[0])
-    assert re.fullmatch(r"To gain    about 3\.\d MiB from 1 session, without any loss", lines[1])
+    assert re.fullmatch(r"Can free   about 3\.\d MiB from 1 session, without any loss", lines[1])
     assert lines[2].split() == ["Command", "sessrotate", "tidy"]
     assert "setup" in lines[3]
     assert "so far" in lines[4]
@@ -77,7 +77,7 @@ def test_after_tidying_there_is_nothing_to_gain_and_a_last_run() -> None:
 def test_what_its_owner_restored_is_not_called_tidy() -> None:
     assert called("tidy", "--yes").code == 0
     assert called("restore", command_line.ID).code == 0
-    assert "To gain    nothing; 1 session that you restored stays whole\n" in called().out
+    assert "Can free   nothing; 1 session that you restored stays whole\n" in called().out
 
 
 def test_what_else_would_free_something_is_named_with_its_command_and_what_that_then_gives(
@@ -90,9 +90,7 @@ def test_what_else_would_free_something_is_named_with_its_command_and_what_that_
     then = time.time() - 40 * 86_400
     os.utime(old, (then, then))
     first = called().out.splitlines()[1]
-    assert re.search(
-        r"without any loss; then about [34]\.\d MiB of 2 sessions unused for 30", first
-    )
+    assert re.search(r"loss; then about [34]\.\d MiB from 2 sessions unused for 30", first)
     done, planned = called("tidy", "--yes").out, called("tidy", "-n").out
     heading = "What else takes up space, and how to free it:\n"
     assert done.partition(heading)[2] == planned.partition(heading)[2] != ""
@@ -184,7 +182,7 @@ def test_what_a_full_disk_has_no_room_for_is_no_gain(
     room = planned["live"]["bytes_after"] - 1
     monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _folder: room)
     said = called().out
-    assert "To gain    nothing\n" in said
+    assert "Can free   nothing\n" in said
     assert "Failing    2 sessions (" in said
     dry = called("tidy", "-n")
     assert dry.code == 74
@@ -235,10 +233,10 @@ def test_what_was_interrupted_and_has_no_room_to_be_finished_is_no_gain(
         patch.setattr(seal, "finish", killed)
         with pytest.raises(KeyboardInterrupt):
             home.rotate()
-    assert re.search(r"To gain    about [34]\.\d MiB from 1 session", called().out)
+    assert re.search(r"Can free   about [34]\.\d MiB from 1 session", called().out)
     monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _folder: 4096)
     said, dry = called().out, called("tidy", "-n")
-    assert f"To gain    nothing\n{said.splitlines()[2]}\n" in said
+    assert f"Can free   nothing\n{said.splitlines()[2]}\n" in said
     assert "\nFailing    1 session (" in said
     assert dry.code == 74
     assert "32.0 KiB for what is left to be done, and 4.0 KiB is free" in dry.err
@@ -320,7 +318,7 @@ def test_settings_that_are_wrong_are_named_and_the_rest_is_said(
     ended = called()
     assert (ended.code, ended.err) == (0, "")
     assert f"Problem    {user_folders.config_file()}: Unknown setting" in ended.out
-    assert re.search(r"^To gain    about 3", ended.out, re.MULTILINE)
+    assert re.search(r"^Can free   about 3", ended.out, re.MULTILINE)
     assert home.live.exists()
 
 

@@ -462,7 +462,7 @@ def test_nothing_but_the_status_reads_it(monkeypatch: pytest.MonkeyPatch) -> Non
     assert called().code == 0
     path = user_folders.cache_file()
     path.write_bytes(_changed(gained=1 << 40)(path.read_bytes()))
-    assert "To gain    about 2.0 TiB" in called().out
+    assert "Can free   about 2.0 TiB" in called().out
 
     def unread() -> None:
         pytest.fail("somebody asked for it")
@@ -496,13 +496,13 @@ def test_on_a_terminal_what_is_known_is_shown_while_the_rest_is_read(
     being_read = "sessions are being read"
     cold = told()
     assert cold[0].startswith("On disk    Claude Code ")
-    assert cold[1] == f"To gain    not known yet: {being_read}"
+    assert cold[1] == f"Can free   not known yet: {being_read}"
     assert [cold[0], *cold[2:]] == called().out.splitlines()
     home.append(command_line.row(99))
     partly = told()
-    assert partly[1].startswith("To gain    at least 1.")
+    assert partly[1].startswith("Can free   at least 1.")
     assert partly[1].endswith(f" from 1 session: {being_read}")
-    assert partly[2].startswith("To gain    about ")
+    assert partly[2].startswith("Can free   about ")
     assert [partly[0], *partly[2:]] == called().out.splitlines()
     assert told() == called().out.splitlines()
     assert all(being_read not in line for line in told())

@@ -105,14 +105,15 @@ def command(
     """Write the history of sessions, or a part of it, each record once.
 
     Leaves out records that a compaction wrote again: it keeps the first record with each uuid, and
-    the first of identical lines without one. Also leaves out what a resumed session repeats from
-    its parent, if you name the parent before it. One session goes to standard output. Several go to
-    the current folder, each to a file named after its session; existing files are never
+    the first of identical lines that have no uuid. Also leaves out what a resumed session repeats
+    from its parent, if you name the parent before it. One session goes to standard output. Several
+    go to the current folder, each to a file named after its session; existing files are never
     overwritten. If a segment is missing or changed, the command leaves no file for that session,
-    writes the others, and exits with 74. If a client itself cut out a part, it only reports that.
+    writes the others, and exits with 74. If a client itself cut out a part, the command only
+    reports that.
 
-    Turns have the numbers that markdown gives their prompts. markdown and html leave out rewound
-    branches, and say how many records they left out, and where. jsonl has all branches.
+    --format markdown shows the number of each turn with its prompt. markdown and html leave out
+    rewound branches, and say how many records they left out, and where. jsonl has all branches.
     """
     one_of(sessions, every or project is not None, "a SESSION or pass --all or --project")
     if all_branches and to == "jsonl":

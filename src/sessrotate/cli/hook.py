@@ -32,8 +32,9 @@ def call(context: typer.Context, *, min_gain: MinGain = hook.LEAST) -> None:
     """Rotate a session when it is compacted, and when it ends. Claude Code calls this.
 
     `sessrotate hook install` has Claude Code call the hook. The hook reads the session from
-    standard input, and rotates it in the background, as `rotate --live` does, if that is worth it:
-    after a compaction, as soon as the compaction is on the disk. The hook never fails: `sessrotate
+    standard input. If it is worth it, the hook rotates the session in the background, as `rotate
+    --live` does; after a compaction, it first waits until the compaction is on the disk. The hook
+    never fails: `sessrotate
     doctor` reports what went wrong.
     """
     if context.invoked_subcommand is None:

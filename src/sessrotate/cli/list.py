@@ -64,15 +64,16 @@ def command(
             metavar="|".join(ORDERS),
             callback=_known,
             autocompletion=lambda: list(ORDERS),
-            help="What to list first: the largest, the most on disk, the most to gain (reads every "
-            "file, as --deep), the latest, or the first in the alphabet.",
+            help="Which sessions come first: the largest, those that take most disk space, those "
+            "whose rotation frees most (reads every file, as --deep), the latest, or the first in "
+            "the alphabet.",
         ),
     ] = "size",
     deep: Annotated[
         bool,
         flag(
             "--deep",
-            "Read every file, to show exact compactions and live tails, what rotating gains, and "
+            "Read every file, to show exact compactions and live tails, what rotating frees, and "
             "which session continues which.",
         ),
     ] = False,
@@ -86,11 +87,12 @@ def command(
     """List all sessions, largest first.
 
     Shows for each session the size of its live file, the disk space of all its files (with archive
-    and trash), how much disk space rotating it would gain, and the size of the files beside it
+    and trash), how much disk space rotating it would free, and the size of the files beside it
     (agents' transcripts, long tool results). Reads only the first and last 64 KiB of each file.
-    Shows `-`, or a minimum such as `5+` compactions, for figures that need more; --deep finds out.
-    Shortens ids to the characters that other commands need. The exit code is 1 if a listed session
-    has lost its archive, or if a folder that cannot be read may hide sessions, and 0 if not.
+    Where a figure needs the rest, shows `-`, or a minimum such as `5+` compactions; --deep shows
+    the exact figure. Shortens ids to as many characters as other commands need. The exit code is 1
+    if a listed session has lost its archive, or if a folder that cannot be read may hide sessions,
+    and 0 if not.
     """
     now = time.time()
     wanted = Wanted(

@@ -66,8 +66,8 @@ def command(
     max_size: Annotated[
         int | None,
         sized(
-            "Remove the oldest segments to which no keep rule applies, until all archives together "
-            "fit in SIZE."
+            "Remove the oldest segments, except those to which a keep rule applies, until all "
+            "archives together fit in SIZE."
         ),
     ] = None,
     empty_trash: Annotated[

@@ -93,8 +93,9 @@ def command(
         list[str] | None,
         typer.Option(
             metavar="WORDS",
-            help="Also show what is hidden, separated by commas: sidechains (agents), meta (what "
-            "the client wrote itself), tools (in full, not one line each), thinking, attachments.",
+            help="Also show what is hidden: sidechains (agents), meta (what the client wrote "
+            "itself), tools (in full, not one line each), thinking, attachments. Commas separate "
+            "the words.",
         ),
     ] = None,
     turns: Turns = None,

@@ -83,8 +83,8 @@ def command(
 
     Rotated: the live file is whole again, and the archive is deleted after 7 days, or as the
     settings say. Pruned: the segments come back from the trash. Put away: the session is back where
-    its client looks, and counts as used now; otherwise the client would delete it. Compressed
-    (Codex): the file is plain again.
+    its client looks, and its files get the current time as their date, so that the client does not
+    delete them. Compressed (Codex): the file is decompressed.
 
     sessrotate does not rotate a restored session or put it away automatically until you rotate the
     session by name.

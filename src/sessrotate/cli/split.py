@@ -71,8 +71,8 @@ def command(
     output folder must be empty, or not exist yet. `stitch` gives you back the session's exact
     bytes.
 
-    With --in-place, this is `rotate`: the session's own file becomes small. --all, --min-size,
-    --live, --unsafe-adopt and --yes need it.
+    With --in-place, this is `rotate`: the session's own file becomes small. The options --all,
+    --min-size, --live, --unsafe-adopt and --yes need --in-place.
     """
     if in_place and (out is not None or layout is not None):
         raise WrongUsageError("--in-place cannot be combined with --out or --layout.")

@@ -31,7 +31,7 @@ def command(
     *,
     need: Annotated[
         int | None,
-        sized("Stop when the disk has gained this much, e.g. 5G. The largest sessions come first."),
+        sized("Stop once this much disk space is freed, e.g. 5G. The largest sessions come first."),
     ] = None,
     config: Config = None,
     dry_run: DryRun = False,

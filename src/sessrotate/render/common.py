@@ -123,7 +123,8 @@ def plain_table(
 def freed(step: NextStep) -> str:
     """Return about how much a step frees, and of which sessions."""
     about = ("up to" if step.is_most else "about") if step.command else "all"
-    return f"{about} {size(step.bytes)} of {count(step.sessions, 'session')} {step.what}"
+    of = "from" if step.command else "of"
+    return f"{about} {size(step.bytes)} {of} {count(step.sessions, 'session')} {step.what}"
 
 
 def further(steps: Iterable[NextStep]) -> Iterator[str]:

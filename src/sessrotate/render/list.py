@@ -267,7 +267,7 @@ def total(shown: Sequence[SessionInfo], hidden: Sequence[SessionInfo], look: Loo
         f"{size(packed)} of it compressed" if packed else "",
         f"{size(taken)} on disk" if any(map(_is_more, shown)) else "",
         f"{size(waiting)} of it freed later" if waiting else "",
-        f"{size(gain)} to gain" if gain else "",
+        f"{size(gain)} can be freed" if gain else "",
         f"{missing:,} with a missing archive" if missing else "",
         f"{size(beside)} beside" if beside else "",
         f"{running:,} running" if running else "",

@@ -180,7 +180,7 @@ def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:
         freed = f"free about {size(report.would_free)} on disk"
         yield f"{tail}. Rotating would move {size(moved)} to the archive, and {freed}:"
     else:
-        before = f"{size(report.would_free)} come before the last compaction"
+        before = f"{size(report.would_free)} comes before the last compaction"
         yield f"{tail}; {before}. To cut it into segments:"
     yield canvas.paint("bold", f"  {safe_text.line(report.command)}")
     if report.room_missing:
@@ -206,7 +206,7 @@ def _contents(
     yield from _shares("copies of", contents.copies, whole, canvas)
     unique = whole - contents.copied
     yield ""
-    yield f"{size(unique)} ({unique / (whole or 1):.1%}) are unique."
+    yield f"{size(unique)} ({unique / (whole or 1):.1%}) is unique."
     largest = max((line.bytes for line in contents.largest), default=1)
     columns = _LARGEST if many else Columns(_LARGEST.titles[:-1], _LARGEST.left)
     rows = []

@@ -56,17 +56,17 @@ def _to_gain(status: Status, *, is_wrong: bool) -> Iterator[str]:
     if status.gain:
         then = "" if first is None else f"; then {common.freed(first)}"
         gain = f"about {size(status.gain)} from {count(status.worth, 'session')}, without any loss"
-        yield f"To gain    {gain}{then}"
+        yield f"Can free   {gain}{then}"
         yield "Command    sessrotate tidy"
         return
     verb = "stays" if status.kept == 1 else "stay"
     kept = f"; {count(status.kept, 'session')} that you restored {verb} whole"
     if first is not None:
-        yield f"To gain    {common.freed(first)}{kept if status.kept else ''}"
+        yield f"Can free   {common.freed(first)}{kept if status.kept else ''}"
         yield f"Command    {first.command}"
         return
     tidy = "" if is_wrong or status.failing or status.steps else ": all is tidy"
-    yield f"To gain    nothing{kept if status.kept else tidy}"
+    yield f"Can free   nothing{kept if status.kept else tidy}"
     yield "Command    sessrotate report --all   shows what is large"
 
 
@@ -76,7 +76,7 @@ def so_far(status: Status) -> Iterator[str]:
     known = "not known yet"
     if status.gain:
         known = f"at least {size(status.gain)} from {count(status.worth, 'session')}"
-    yield f"To gain    {known}: sessions are being read"
+    yield f"Can free   {known}: sessions are being read"
 
 
 def _all_on_disk(status: Status) -> str:

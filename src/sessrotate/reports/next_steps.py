@@ -96,7 +96,7 @@ _CLAUDE: Final = (
     _Rule(
         _is_uncut,
         _live,
-        "never compacted, so that a resume needs all of it",
+        "that a resume needs in full, because they were never compacted",
         "/compact in the client, then: sessrotate tidy",
         is_most=True,
     ),
@@ -105,7 +105,7 @@ _CLAUDE: Final = (
             each.is_live and each.segments > 0 and each.id not in planned.left
         ),
         lambda each, _planned: each.archived_disk_bytes,
-        "in archives, if you let a prune rule delete old history for good",
+        "whose history is archived, if you let a prune rule delete old history for good",
         "sessrotate prune --all --max-age 90d --dry-run",
         is_most=True,
     ),

@@ -135,13 +135,13 @@ def test_a_row_on_both_sides_of_the_cut_is_refused_where_its_place_counts(tmp_pa
     # Behind one that preserved rows, clients drop the copy, as it stood there before.
     made, _ = plan(tmp_path, *rows, listed("b"), *again)
     assert made.refusals == (
-        f"1 rows occur both before and after the last compaction. {NEXT_COMPACTION}",
+        f"1 row occurs both before and after the last compaction. {NEXT_COMPACTION}",
     )
     # So they do where an older compaction did.
     first = {**listed("x"), "uuid": "first"}
     made, _ = plan(tmp_path, message("x"), first, *rows, compaction(), *again)
     assert made.refusals == (
-        f"1 rows occur both before and after the last compaction. {NEXT_COMPACTION}",
+        f"1 row occurs both before and after the last compaction. {NEXT_COMPACTION}",
     )
     # But nobody continues this one.
     made, _ = plan(tmp_path, *rows, listed("b"), message("a"), message("c", "boundary"))
@@ -351,7 +351,7 @@ def test_a_copy_at_the_end_is_no_harm_where_a_pointer_says_what_to_go_on_from(
     # What goes on behind it makes it void.
     made, _ = plan(tmp_path, *rows, pointer, message("d", "c"), message("a"))
     assert made.refusals == (
-        f"1 rows occur both before and after the last compaction. {NEXT_COMPACTION}",
+        f"1 row occurs both before and after the last compaction. {NEXT_COMPACTION}",
     )
 
 
@@ -360,7 +360,7 @@ def test_a_copy_of_a_part_of_an_answer_that_stays_is_refused(tmp_path: Path) -> 
     behind = message("c", "boundary")
     made, _ = plan(tmp_path, *before, said("a", "x", "one"), behind)
     assert made.refusals == (
-        f"1 rows occur both before and after the last compaction. {NEXT_COMPACTION}",
+        f"1 row occurs both before and after the last compaction. {NEXT_COMPACTION}",
     )
     before[0] = said("a", "x", "other")
     assert plan(tmp_path, *before, said("a", "x", "other"), behind)[0].refusals == ()

@@ -557,10 +557,8 @@ class SlowPlan:
         is_by_place = self.loaded == "preserved" or (self.loaded == "nothing" and self.said_before)
         is_apart = self.is_apart(unlisted) and not crossing - self.found.keys()
         if unlisted and is_by_place and not is_apart:
-            yield (
-                f"{len(unlisted)} rows occur both before and after the last compaction. "
-                f"{NEXT_COMPACTION}"
-            )
+            many = f"{len(unlisted)} {'row occurs' if len(unlisted) == 1 else 'rows occur'}"
+            yield (f"{many} both before and after the last compaction. {NEXT_COMPACTION}")
         yield from self.notices()
 
     def misleads(self) -> bool:

@@ -392,10 +392,8 @@ class Planner:
             listed, carried = search.needed.listed, search.answers
             is_apart = tail.is_told_apart(self._survey, self._behind, copies, listed, carried)
             if not is_apart or crossing - search.found.keys():
-                yield (
-                    f"{len(copies):,} rows occur both before and after the last compaction. "
-                    + NEXT_COMPACTION
-                )
+                many = f"{len(copies):,} {'row occurs' if len(copies) == 1 else 'rows occur'}"
+                yield (f"{many} both before and after the last compaction. " + NEXT_COMPACTION)
 
     def _misleads(self, loaded: Loaded, search: Search, before: Before, began: Opening) -> bool:
         """Tell whether clients would go on from a session's first row, and not in the whole file.

@@ -96,8 +96,8 @@ class Archive(Table, frozen=True):
         Age | None,
         _is(
             "Archive sessions this long before the client would delete them "
-            "(after cleanupPeriodDays in its settings.json, by default 30 days): at most a third "
-            "of that period, and no session that was used within a day.",
+            "(after cleanupPeriodDays in its settings.json, by default 30 days). At most a third "
+            "of that period counts, and a session that was used within a day stays.",
             "3d",
         ),
     ] = None
@@ -111,7 +111,7 @@ class Codex(Table, frozen=True):
         _is(
             "Compress sessions unused for at least this long; the minimum is a day. "
             "Programs that look for *.jsonl no longer see them. If this is not set, `tidy` "
-            "does so after 7 days; false turns that off.",
+            "(but not `run`) compresses sessions unused for 7 days; false turns that off, too.",
             "7d",
         ),
     ] = None
@@ -138,13 +138,14 @@ class Prune(Table, frozen=True):
     keep_weekly: Annotated[Count | None, _is("The same for weeks.", 8)] = None
     keep_monthly: Annotated[Count | None, _is("The same for months.", 12)] = None
     max_age: Annotated[
-        Age | None, _is("Remove segments older than this to which no keep rule applies.", "52w")
+        Age | None,
+        _is("Remove segments older than this, unless a keep rule applies to them.", "52w"),
     ] = None
     max_size: Annotated[
         Size | None,
         _is(
-            "Remove the oldest segments to which no keep rule applies, until all archives together "
-            "fit in this size.",
+            "Remove the oldest segments, except those to which a keep rule applies, until all "
+            "archives together fit in this size.",
             "20G",
         ),
     ] = None

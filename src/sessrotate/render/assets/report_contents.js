@@ -49,7 +49,7 @@ const contents = (report) => { // the cards that need all lines to be read
       legend(groups.map(([tone, name, bytes]) => [tone, `${name} ${percent(bytes, whole)}`])),
       bars("Bytes by kind of line", kinds.map(rowOf()), { whole, columns: [lines], most: 12 }),
       report.duplicate_bytes ? make("p", { class: "note" }, make("b", {}, size(report.duplicate_bytes)),
-        ` of it (${percent(report.duplicate_bytes, whole)}), in ${many(report.duplicate_lines, "line")}, are copies: ${copied}. ${size(report.unique_bytes)} are unique.`) : null),
+        ` of it (${percent(report.duplicate_bytes, whole)}), in ${many(report.duplicate_lines, "line")}, are copies: ${copied}. ${size(report.unique_bytes)} is unique.`) : null),
     tools.length ? card("What tools gave", { name: "tools", note: `${size(tools.reduce((sum, { bytes }) => sum + bytes, 0))} of results, by tool.` },
       bars("Bytes of results by tool", tools.map(rowOf("tools")), { whole, columns: [lines] })) : null,
   ];
