@@ -29,6 +29,9 @@ _FREES: Final = (
 )
 
 
+STEP: Final = 1024 * 1024
+"""Bytes that a rotation copies before it looks at the free room again, and leaves free besides."""
+
 _SHORT: Final = 5
 """One in so many bytes of what was needed is missing where it failed although it seemed to fit."""
 

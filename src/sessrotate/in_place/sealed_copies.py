@@ -22,6 +22,7 @@ from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
+from sessrotate.in_place import room
 from sessrotate.model import SealedSegment, Span
 from sessrotate.segments import compressed, header, live_header, load, segment_set
 from sessrotate.segments.manifest import Manifest
@@ -33,9 +34,6 @@ BUFFER: Final = 256 * 1024
 
 _BATCH: Final = 256 * 1024 * 1024
 """Bytes of segments that are written before the disk has to have them all."""
-
-_STEP: Final = 4 * 1024 * 1024
-"""Bytes that are copied before the free room is looked at again."""
 
 
 class Copying(Struct, frozen=True):
@@ -154,7 +152,7 @@ def _copied(copying: Copying, span: Span, append: Callable[[memoryview], None]) 
     copied, buffer = Fingerprint(), bytearray(BUFFER)
     with memoryview(buffer) as view:
         for start in range(span.start, span.end, BUFFER):
-            if (start - span.start) % _STEP == 0 and start > span.start:
+            if (start - span.start) % room.STEP == 0 and start > span.start:
                 _check_room(copying)
             size = min(BUFFER, span.end - start)
             copying.source.fill(view[:size], start + copying.shift)
@@ -166,5 +164,5 @@ def _copied(copying: Copying, span: Span, append: Callable[[memoryview], None]) 
 def _check_room(copying: Copying) -> None:
     """Raise OSError of a full disk before it is one: a client's next line must find room."""
     free = fs.free_bytes(copying.archive)
-    if free is not None and free < copying.spare + _STEP:
+    if free is not None and free < copying.spare + room.STEP:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(copying.archive))
