@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 import generate_session
+from sessrotate import fs
 from sessrotate.system import disk_use, in_use
 from support import command_line, homes
 from support.command_line import ID, called, piped, row
@@ -269,3 +270,15 @@ def test_a_rotated_session_that_was_put_away_is_whole_again_or_stays_short(home:
     assert (" back: " in first, " back: " in second) == (True, True)
     assert third.startswith("On disk, the session takes ")
     assert home.live.read_bytes() == DATA
+
+
+def test_without_room_to_compress_it_a_session_stays_where_its_client_looks(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = homes.snapshot(home.config / "projects")
+    monkeypatch.setattr(fs, "free_bytes", lambda _path: 2_000)
+    planned, ended = called("archive", "-n", ID), called("archive", ID)
+    assert planned.err == ended.err
+    assert "The disk is too full: this needs" in ended.err
+    assert (planned.code, ended.code) == (74, 74)
+    assert homes.snapshot(home.config / "projects") == before

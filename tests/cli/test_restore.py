@@ -334,3 +334,15 @@ def test_our_own_trash_tells_the_clock_what_time_it_is(home: Home) -> None:
     home.live.unlink()
     kinds = [each["kind"] for each in called("doctor", "--json").document()["findings"]]
     assert kinds == ["orphan"]
+
+
+def test_a_project_that_is_not_there_is_no_way_back(home: Home, tmp_path: Path) -> None:
+    assert called("archive", ID).code == 0
+    moved = tmp_path / "moved"
+    refused = called("restore", ID, "--project", moved)
+    assert refused.code == 2
+    assert f"There is no folder {moved}" in refused.err
+    assert not home.live.exists()
+    moved.mkdir()
+    assert called("restore", ID, "--project", moved).code == 0
+    assert called("stitch", ID).out.encode() == DATA

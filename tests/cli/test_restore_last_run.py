@@ -254,6 +254,16 @@ def test_only_what_that_run_put_away_comes_back_and_stays_rotated(home: Home) ->
     assert home.live.read_bytes() == short
 
 
+def test_of_many_that_are_back_no_sentence_names_each(home: Home) -> None:
+    for number in range(5):
+        session = f"5e55107a-0000-4000-a000-0000000009{number:02}"
+        write(home.live.with_name(f"{session}.jsonl"), DATA.replace(ID.encode(), session.encode()))
+    assert called(*ALL).code == 0
+    ended = called(*UNDO)
+    assert ended.out.endswith("until you rotate them by name: `sessrotate rotate SESSION …`.\n")
+    assert is_whole(home)
+
+
 @pytest.mark.usefixtures("home")
 def test_what_need_not_or_cannot_be_undone_is_named() -> None:
     called("rotate", ID, OTHER, "--yes")

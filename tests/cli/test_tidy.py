@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from sessrotate.job import run_log
 from sessrotate.render.common import size
 from sessrotate.system import user_folders
 from support import command_line, homes
@@ -245,6 +246,38 @@ def test_a_session_that_its_owner_restored_is_named_with_what_to_do() -> None:
     ended = called("tidy", "--dry-run", ID)
     assert f"{ID} stays as it is. You restored this session" in ended.out
     assert f"sessrotate rotate {ID}" in ended.out
+
+
+@pytest.mark.usefixtures("home")
+def test_of_a_session_that_was_named_it_is_said_why_it_stays_and_nothing_of_others() -> None:
+    assert called("tidy", "--yes", ID).code == 0
+    again = called("tidy", ID)
+    assert f"{ID} stays as it is. It has not been compacted since the last rotation." in again.out
+    assert "What else takes up space" not in again.out
+    assert "What else takes up space" in called("tidy", "--dry-run").out
+
+
+@pytest.mark.usefixtures("home")
+def test_a_tidy_that_a_script_starts_is_no_run_of_a_timer() -> None:
+    assert called("tidy", "--yes").code == 0
+    assert run_log.last(by_itself=True) is None
+    assert run_log.last() is not None
+    assert called("run").code == 0
+    assert run_log.last(by_itself=True) is not None
+
+
+def test_a_narrow_terminal_gets_sentences_cut_at_words(home: Home) -> None:
+    wide, narrow = (
+        command_line.without_ansi(
+            command_line.on_terminal("tidy", "-n", env=home.env, columns=columns).out
+        )
+        for columns in (1000, 60)
+    )
+    sentence = "each session resumes as before, and its history can be read and searched"
+    assert sentence in wide
+    assert sentence not in narrow
+    assert sentence in " ".join(narrow.split())
+    assert max(map(len, narrow.splitlines())) <= 60
 
 
 @pytest.mark.usefixtures("home")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from sessrotate.archive import place
 from sessrotate.render.common import size
+from sessrotate.reports import listing, on_disk
 from support import command_line, homes, oracle
 from support.command_line import ID, called
 
@@ -142,6 +144,14 @@ def test_on_disk_is_the_same_everywhere_and_has_what_lies_beside_a_session(home:
     assert f", {size(whole)} on disk, " in called("list").out
     assert f"; {size(whole)} on disk, " in called("report", "--all").out
     assert called().out.startswith(f"On disk    Claude Code {size(whole)} (6 sessions, ")
+
+
+@pytest.mark.usefixtures("home")
+def test_in_brief_a_session_is_as_old_as_in_the_list() -> None:
+    named = {each.id: each.last_used for each in listing.sessions(hidden=True)}
+    brief = [each for client in on_disk.of_clients(place.archives()) for each in client.infos]
+    assert {each.id: each.last_used for each in brief} == named
+    assert len(named) == 6
 
 
 def test_what_nobody_used_is_on_disk_too_and_said_apart_in_the_list(home: Home) -> None:

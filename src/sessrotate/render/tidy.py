@@ -250,7 +250,7 @@ def _left(tidied: Tidied) -> Iterator[str]:
     left = tidied.passed_over
     for each in left[:_KEPT]:
         of = f"{printable(each.session)} stays as it is. " if each.where else ""  # or a client's
-        yield f"{of}{each.detail}"
+        yield f"{of}{each.detail[:1].upper()}{each.detail[1:].removesuffix('.')}."
     if len(left) > _KEPT:
         more = count(len(left) - _KEPT, "more session")
         yield f"… and {more}: `sessrotate rotate --all --dry-run` names them."
