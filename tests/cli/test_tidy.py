@@ -254,7 +254,7 @@ def test_of_a_session_that_was_named_it_is_said_why_it_stays_and_nothing_of_othe
     again = called("tidy", ID)
     assert f"{ID} stays as it is. It has not been compacted since the last rotation." in again.out
     assert "What else takes up space" not in again.out
-    assert "What else takes up space" in called("tidy", "--dry-run").out
+    assert "What else takes up space" in called("tidy", "--yes").out
 
 
 @pytest.mark.usefixtures("home")
