@@ -168,9 +168,9 @@ def test_a_session_that_tidying_would_fail_for_is_named_and_then_not_all_is_tidy
 ) -> None:
     os.link(home.live, home.live.with_name("a backup"))
     said = called().out
-    told = f"Failing    1 session ({command_line.ID}): `sessrotate tidy -n` says why\n"
+    told = f"Failing    1 session ({command_line.ID}): `sessrotate tidy --dry-run` says why\n"
     assert told in said
-    assert "all is tidy" not in said
+    assert "Can free   nothing now\nCommand    sessrotate tidy --dry-run   says why\n" in said
     assert "hard link" in called("tidy", "-n").err
 
 
@@ -182,7 +182,7 @@ def test_what_a_full_disk_has_no_room_for_is_no_gain(
     room = planned["live"]["bytes_after"] - 1
     monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _folder: room)
     said = called().out
-    assert "Can free   nothing\n" in said
+    assert "Can free   nothing now\n" in said
     assert "Failing    2 sessions (" in said
     dry = called("tidy", "-n")
     assert dry.code == 74

@@ -65,7 +65,11 @@ def _to_gain(status: Status, *, is_wrong: bool) -> Iterator[str]:
         yield f"Can free   {common.freed(first)}{kept if status.kept else ''}"
         yield f"Command    {first.command}"
         return
-    tidy = "" if is_wrong or status.failing or status.steps else ": all is tidy"
+    if status.failing:
+        yield f"Can free   nothing now{kept if status.kept else ''}"
+        yield "Command    sessrotate tidy --dry-run   says why"
+        return
+    tidy = "" if is_wrong or status.steps else ": all is tidy"
     yield f"Can free   nothing{kept if status.kept else tidy}"
     yield "Command    sessrotate report --all   shows what is large"
 
@@ -95,7 +99,7 @@ def _wrong(status: Status, missing: Sequence[str]) -> Iterator[str]:
         what = f"only the archive of {_named(gone)} is left: `sessrotate restore SESSION` brings"
         yield f"Gone       {what} {them} back"
     if status.failing:
-        yield f"Failing    {_named(status.failing)}: `sessrotate tidy -n` says why"
+        yield f"Failing    {_named(status.failing)}: `sessrotate tidy --dry-run` says why"
     if status.doomed:
         sessions = count(status.doomed, "session")
         one = "`sessrotate archive SESSION` saves one now"
