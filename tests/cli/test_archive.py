@@ -272,6 +272,17 @@ def test_a_rotated_session_that_was_put_away_is_whole_again_or_stays_short(home:
     assert home.live.read_bytes() == DATA
 
 
+def test_by_age_a_restored_session_stays_and_that_is_said(home: Home) -> None:
+    os.utime(home.live, (0, 0))
+    assert called("rotate", ID).code == 0
+    assert called("restore", ID).code == 0
+    ended = called("archive", "--older-than", "1d", "--dry-run")
+    assert ended.out.startswith("0 sessions: would move 0 B")
+    assert "1 session that you restored stays, unless you name it.\n" in ended.out
+    assert called("archive", ID).code == 0
+    assert "restored" not in called("archive", "--older-than", "1d", "--dry-run").out
+
+
 def test_without_room_to_compress_it_a_session_stays_where_its_client_looks(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

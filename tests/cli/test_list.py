@@ -16,7 +16,7 @@ import jsonschema
 import pyte
 import pytest
 
-from sessrotate import find
+from sessrotate import clients, find
 from sessrotate.render import common as render_common
 from sessrotate.reports import discovery
 from sessrotate.retention import put_away
@@ -665,3 +665,27 @@ def test_a_session_that_was_copied_under_another_name_is_called_the_same_once_it
     assert seen() == before
     told = called("archive", "--older-than", "1m", "--dry-run", "--json").document()
     assert [each["session"] for each in told["sessions"]] == [OTHER]
+
+
+def test_a_project_is_found_under_its_new_name_once_its_folder_has_that(
+    home: Home, tmp_path: Path
+) -> None:
+    shop, store = tmp_path / "shop", tmp_path / "store"
+    shop.mkdir()
+    path = add(home, OTHER, said="a lantern", cwd=str(shop))
+    files = clients.in_place().files
+    folder = path.parent.with_name(files.project_name(shop))
+    folder.mkdir()
+    path.rename(folder / path.name)
+
+    def found(project: Path) -> list[str]:
+        ended = called("list", "--json", "--project", project)
+        return [each["session"] for each in ended.document()]
+
+    assert (found(shop), found(store)) == ([OTHER], [])
+    shop.rename(store)
+    folder.rename(folder.with_name(files.project_name(store)))
+    assert (found(shop), found(store)) == ([OTHER], [OTHER])
+    assert called("search", "lantern", "--project", store).code == 0
+    shop.mkdir()  # somebody works there again: it is not known whose the session is
+    assert found(store) == []

@@ -16,7 +16,7 @@ from sessrotate import clients, names
 from sessrotate.archive import live_tail, place, record
 from sessrotate.archive.found_files import FoundFiles, Restored, restored_archive
 from sessrotate.archive.place import Place
-from sessrotate.clients.common import listed, names_in, real
+from sessrotate.clients.common import is_file, listed, names_in, real
 from sessrotate.errors import InputError, SessrotateError, printable
 from sessrotate.model import SealedSegment, Segment
 from sessrotate.segments import load
@@ -34,6 +34,11 @@ def of(where: Place) -> Restored | None:
     is_whole = os.path.lexists(where.live) and not live_tail.begins_so(where.live)
     found = restored_archive(where.archive, where.session, frozenset(names_in(where.archive)), at)
     return found if found.files and is_whole else None
+
+
+def whole(sessions: Iterable[str]) -> int:
+    """Return how many of these `marked` sessions have a live file: no rule takes them."""
+    return sum(is_file(place.of_session(each).live) for each in sessions)
 
 
 def every(sessions: Iterable[str]) -> Iterator[Restored]:

@@ -11,6 +11,7 @@ from typing import Annotated
 from msgspec.structs import replace
 
 from sessrotate import find, fs
+from sessrotate.archive import restored
 from sessrotate.archive.place import Place
 from sessrotate.cli import archives, driver, streams
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, aged, one_of
@@ -20,6 +21,7 @@ from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.in_place.room import NoRoomError
 from sessrotate.job import journal
 from sessrotate.render import outcomes
+from sessrotate.render.common import count
 from sessrotate.render.outcomes import Shown
 from sessrotate.retention import put_away
 
@@ -69,8 +71,8 @@ def command(
             outcomes.PUT_AWAY, found, seen, dry_run=dry_run, in_use_counts=bool(sessions)
         )
         error = found[0].error if sessions and len(wanted) == 1 else None
-        lines = told.lines if error is None else ()
-        return replace(told, lines=lines, warnings=[error or kept.failure])
+        lines = itertools.chain(told.lines, _restored(by_age=older_than is not None))
+        return replace(told, lines=lines if error is None else (), warnings=[error or kept.failure])
 
     def do() -> Shown:
         found = kept.noting("archive", each(wanted, act, "put the session away"))
@@ -80,6 +82,13 @@ def command(
     planned = _plans(wanted) if is_seen else (Outcome(where, "planned") for where in wanted)
     options = driver.Options(dry_run=dry_run, yes=not is_seen, as_json=as_json)
     driver.carry_out(shown([*planned], dry_run=dry_run or bool(wanted)), do, options)
+
+
+def _restored(*, by_age: bool) -> Iterator[str]:
+    """Say which sessions stay however old they are."""
+    if stay := restored.whole(restored.marked()) if by_age else 0:
+        stays, them = ("stays", "it") if stay == 1 else ("stay", "them")
+        yield f"{count(stay, 'session')} that you restored {stays}, unless you name {them}."
 
 
 def _archived(where: Place, wait: float, progress: Callable[[int], None]) -> Outcome:

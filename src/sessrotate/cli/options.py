@@ -91,11 +91,16 @@ def client_of(name: str | None) -> str | None:
 
 
 def paths_of(project: str | None) -> frozenset[str]:
-    """Return the absolute paths that the value of --project may mean."""
+    """Return the absolute paths that the value of --project may mean.
+
+    And those of the folders where the client keeps the sessions of these.
+    """
     if project is None:
         return frozenset()
     path = os.path.abspath(os.path.expanduser(project))  # noqa: PTH100, PTH111 - no file system
-    return frozenset({path, os.path.realpath(path)})
+    found, files = {path, os.path.realpath(path)}, clients.in_place().files
+    folders = (files.projects_folder() / files.project_name(Path(each)) for each in found)
+    return frozenset({*found, *map(str, folders)})
 
 
 def one_of(sessions: object, other: object, what: str = "a SESSION or pass --all") -> None:

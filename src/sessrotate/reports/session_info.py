@@ -6,6 +6,7 @@ rotation would gain, by the plan of one.
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections import Counter
@@ -108,7 +109,8 @@ class SessionInfo(Struct, frozen=True):
 class Wanted(Struct, frozen=True):
     """Which sessions to list; None means any.
 
-    `paths` are the absolute paths that `project` may mean, and `least` is in bytes. A session must
+    `paths` are the absolute paths that `project` may mean, and those of the folders where a client
+    keeps the sessions of these. `least` is in bytes. A session must
     have been last used before `before` and not before `since`, in seconds since 1970.
     """
 
@@ -125,15 +127,20 @@ class Wanted(Struct, frozen=True):
         return (
             (self.hidden or entry.standing == "session")
             and (self.client is None or entry.client == self.client)
-            and (self.project is None or self._is_project(entry.project))
+            and (self.project is None or self._is_project(entry))
             and entry.reach >= self.least
             and (self.before is None or entry.last_used < self.before)
             and (self.since is None or entry.last_used >= self.since)
         )
 
-    def _is_project(self, folder: str) -> bool:
-        paths, project = {*map(_composed, self.paths)}, _composed(self.project or "")
-        return _composed(folder) in paths or project in map(_composed, (folder, last_part(folder)))
+    def _is_project(self, entry: SessionInfo) -> bool:
+        folder, project = entry.project, _composed(self.project or "")
+        if project in map(_composed, (folder, last_part(folder))):
+            return True
+        if _composed(folder) in map(_composed, self.paths):
+            return True
+        # The project was renamed after it was written, and the folder of its sessions with it.
+        return str(entry.path.parent) in self.paths and not os.path.isdir(folder)  # noqa: PTH112 - text
 
 
 def _composed(text: str) -> str:

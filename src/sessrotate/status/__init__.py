@@ -24,7 +24,6 @@ from sessrotate.archive import place, restored
 from sessrotate.archive.place import Place
 from sessrotate.automation import findings
 from sessrotate.clients import in_place
-from sessrotate.clients.common import is_file
 from sessrotate.errors import SessrotateError
 from sessrotate.hook import installation
 from sessrotate.in_place.fleet import Known
@@ -135,7 +134,7 @@ def _without_gain(
         gain=0,
         worth=0,
         failing=(),
-        kept=sum(is_file(place.of_session(each).live) for each in marked),
+        kept=restored.whole(marked),
         has_hook=_has_hook(),
         has_schedule=found is not None,
         last=_last(),
