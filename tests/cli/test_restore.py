@@ -336,13 +336,20 @@ def test_our_own_trash_tells_the_clock_what_time_it_is(home: Home) -> None:
     assert kinds == ["orphan"]
 
 
-def test_a_project_that_is_not_there_is_no_way_back(home: Home, tmp_path: Path) -> None:
+def test_a_project_that_is_not_there_is_said_and_the_session_can_go_on_to_another(
+    home: Home, tmp_path: Path
+) -> None:
     assert called("archive", ID).code == 0
     moved = tmp_path / "moved"
-    refused = called("restore", ID, "--project", moved)
-    assert refused.code == 2
-    assert f"There is no folder {moved}" in refused.err
-    assert not home.live.exists()
+    ended = called("restore", ID, "--project", moved / "typo")
+    assert ended.code == 0
+    assert f"There is no folder {moved / 'typo'}: a client finds" in ended.err
     moved.mkdir()
-    assert called("restore", ID, "--project", moved).code == 0
+    refused = called("restore", ID, "--project", moved)
+    assert refused.code == 77
+    assert "`sessrotate archive` puts the session away first" in refused.err
+    assert called("archive", ID).code == 0
+    ended = called("restore", ID, "--project", moved)
+    assert (ended.code, ended.err) == (0, "")
+    assert not home.live.exists()
     assert called("stitch", ID).out.encode() == DATA

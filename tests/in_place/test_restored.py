@@ -384,7 +384,9 @@ def test_files_that_are_not_ours_stay_in_it(home: Home) -> None:
 def test_prune_and_its_dry_run_name_what_they_free(home: Home) -> None:
     home.restore()
     before = snapshot(home.config)
-    assert "Would free" in called("prune", ID, "--empty-trash", "--grace", "0", "--dry-run").out
+    dry = called("prune", ID, "--empty-trash", "--grace", "0", "--dry-run").out
+    assert "Would delete the old archives of 1 restored session, which frees " in dry
+    assert "its old archive: the live file has all of it" in dry
     assert snapshot(home.config) == before
     ended = called("prune", "--all", "--empty-trash", "--grace", "0", "--yes")
     assert ended.code == 0

@@ -136,7 +136,8 @@ def _place(session: str, project: Path | None) -> Place:
         if os.path.lexists(each.live):
             raise RefusedError(
                 f"{printable(str(each.live))} exists: --project is for a session without a live "
-                "file. Move the file away, or restore without --project."
+                "file. `sessrotate archive` puts the session away first; or restore without "
+                "--project."
             )
     return there[-1]
 
@@ -149,8 +150,9 @@ def _in_project(where: Place, folder: Path) -> Place:
     files, here = clients.in_place().files, folder.absolute()
     projects = real(files.projects_folder())
     name = place.project_of(projects, here.parent.resolve() / here.name)
-    if not name and not here.is_dir():  # no client will run there, and find the session
-        raise WrongUsageError(f"There is no folder {printable(str(here))}: check --project.")
+    if not name and not here.is_dir():
+        shown = printable(str(here))
+        streams.warn(f"There is no folder {shown}: a client finds the session once there is one.")
     return next(place.all_named(projects, name or files.project_name(here), (where.session,)))
 
 
