@@ -6,7 +6,6 @@ rotation would gain, by the plan of one.
 
 from __future__ import annotations
 
-import os
 import re
 import unicodedata
 from collections import Counter
@@ -139,8 +138,8 @@ class Wanted(Struct, frozen=True):
             return True
         if _composed(folder) in map(_composed, self.paths):
             return True
-        # The project was renamed after it was written, and the folder of its sessions with it.
-        return str(entry.path.parent) in self.paths and not os.path.isdir(folder)  # noqa: PTH112 - text
+        # What its client lists there: the project was renamed after a row was written, it may be.
+        return str(entry.path.parent) in self.paths
 
 
 def _composed(text: str) -> str:
