@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _WHO: Final = ("session", "title", "project", "last used")
 _LEAST: Final = {**render_list.LEAST, "result": 24, "why": 24}
 
+_TITLE: Final = 60
+"""Columns of a title at most: no terminal narrows what goes through a pipe."""
+
 _FEW: Final = 3
 """Sessions that stay for the same reason and are each named; more are counted."""
 
@@ -149,7 +152,7 @@ def _who(where: Place, names: Mapping[str, str], seen: Seen) -> tuple[str, str, 
     if entry is None:
         return name, "", "", ""
     cells = (
-        render_list.title(entry),
+        columns.cut(render_list.title(entry), _TITLE),
         render_list.project(entry.project, seen),
         render_list.used(entry, seen),
     )
