@@ -68,8 +68,9 @@ class Job(Struct):
 
     `doubt` is why the clock is not believed, so that nothing goes by age; empty if it is.
     The steps fill in `left`, the sessions that later steps leave alone, `rotating`, what a dry
-    run would rotate, of which later steps find less, `planned`, the plan of the pruning, and
-    `gained`, how many bytes the disk has more, or will have; `copied` looks once for all of them.
+    run would rotate, of which later steps find less, `planned`, the plan of the pruning, `pruned`,
+    what that moves to each trash, and `gained`, how many bytes the disk has more, or will have;
+    `copied` looks once for all of them.
     `recall` stands before what reads sessions: of what is only shown, it may be remembered. `known`
     and `near` are what a plan, which changes nothing, need not look at again.
     """
@@ -84,6 +85,7 @@ class Job(Struct):
     left: set[Place] = field(default_factory=set)
     rotating: dict[Place, Outcome] = field(default_factory=dict)
     planned: PrunePlan | None = None
+    pruned: dict[Place, Forecast] = field(default_factory=dict)
     gained: int = 0
     recall: Recall = anew
     known: Known | None = None

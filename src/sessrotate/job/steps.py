@@ -282,6 +282,7 @@ def _prune(job: Job) -> Iterator[Outcome]:
     with storage("look at the archives"), job.progress("Verifying", 0) as verifying:
         planned = prune.prepare(job.deletable("prune"), job.settings.prune, job.now, verifying)
     job.planned = planned
+    job.pruned = planned.trashed()
     yield from planned.failures
     yield from planned.expected() if job.dry_run else prune.execute(planned, job.wait)
 
@@ -296,7 +297,7 @@ def _due(job: Job, where: Place) -> Forecast:
     grace = job.settings.trash.grace or 0.0
     due = trash.due(where, grace, job.now, job.copied)
     # Without a grace time, what is pruned in this run is deleted in it.
-    pruned = Forecast() if grace or job.planned is None else job.planned.of(where)
+    pruned = Forecast() if grace else job.pruned.get(where, Forecast())
     return Forecast(due.bytes + pruned.moved, due.disk + pruned.gained)
 
 

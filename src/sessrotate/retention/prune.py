@@ -113,41 +113,40 @@ class PrunePlan(Struct, frozen=True):
         """How many bytes of the disk they take, there as before."""
         return sum(entry.segment.disk for entry in self.decisions if not entry.keep)
 
-    def removed(self, holding: Holding) -> dict[int, Decision]:
-        """Return the decisions that remove a segment of one archive, by the segment's number."""
-        return {
-            entry.segment.index: entry
-            for entry in self.decisions
-            if entry.segment.session == holding.key and not entry.keep
-        }
+    def removed(self) -> dict[Place, dict[int, Decision]]:
+        """Return the decisions that remove a segment, by session and the segment's number."""
+        found: dict[str, dict[int, Decision]] = {each.key: {} for each in self.holdings}
+        for entry in self.decisions:
+            if not entry.keep:
+                found[entry.segment.session][entry.segment.index] = entry
+        return {each.where: found[each.key] for each in self.holdings}
 
-    def of(self, where: Place) -> Forecast:
-        """Return how long the files of one session are that move to the trash, and their disk."""
-        gone = [
-            each.segment
-            for own in self.holdings
-            if own.where == where
-            for each in self.removed(own).values()
-        ]
-        return Forecast(sum(each.bytes for each in gone), sum(each.disk for each in gone))
+    def trashed(self) -> dict[Place, Forecast]:
+        """Return how long the files of each session are that move to the trash, and their disk."""
+        return {
+            where: Forecast(
+                sum(entry.segment.bytes for entry in gone.values()),
+                sum(entry.segment.disk for entry in gone.values()),
+            )
+            for where, gone in self.removed().items()
+        }
 
     def expected(self) -> list[Outcome]:
         """Return what `execute` would yield if nothing changed in the meantime."""
-        planned = {each.where: self.removed(each) for each in self.holdings}
-        holdings = {each.where: each for each in self.holdings if planned[each.where]}
+        removed = {where: gone for where, gone in self.removed().items() if gone}
 
         def look(where: Place) -> Outcome:
             room.check(where.config, Need(2 * gain.BLOCK, "the list of segments"))
-            return _outcome(holdings[where], planned[where], is_done=False)
+            return _outcome(where, removed[where], is_done=False)
 
-        return [*outcome.each(holdings, look, "prune the archive")]
+        return [*outcome.each(removed, look, "prune the archive")]
 
 
-def _outcome(holding: Holding, gone: dict[int, Decision], *, is_done: bool) -> Outcome:
+def _outcome(where: Place, gone: dict[int, Decision], *, is_done: bool) -> Outcome:
     trashed = sum(entry.segment.bytes for entry in gone.values())
     detail = f"{len(gone):,} segment{'s' if len(gone) > 1 else ''} to the trash"
     result: Result = "done" if is_done else "planned"
-    return Outcome(holding.where, result, trashed, detail=detail, segments=tuple(sorted(gone)))
+    return Outcome(where, result, trashed, detail=detail, segments=tuple(sorted(gone)))
 
 
 def prepare(
@@ -197,9 +196,9 @@ def execute(planned: PrunePlan, wait: float) -> Iterator[Outcome]:
     `wait` is how many seconds to wait for each lock. An archive that changed since it was planned,
     or whose session a client runs by now, is in use, and nothing of it is removed.
     """
-    at = units.written(clock.stamp(planned.now))
+    at, removed = units.written(clock.stamp(planned.now)), planned.removed()
     for holding in planned.holdings:
-        gone = planned.removed(holding)
+        gone = removed[holding.where]
         if not gone and not holding.is_unsettled:
             continue
         try:
@@ -208,7 +207,7 @@ def execute(planned: PrunePlan, wait: float) -> Iterator[Outcome]:
             yield failure(holding.where, error)
         else:
             if gone:
-                yield _outcome(holding, gone, is_done=True)
+                yield _outcome(holding.where, gone, is_done=True)
 
 
 def _prune(holding: Holding, gone: dict[int, Decision], at: str, wait: float) -> None:
