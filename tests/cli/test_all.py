@@ -121,7 +121,7 @@ def test_the_table_ends_with_what_was_freed() -> None:
     heading = "session title project last used live file freed after"
     assert ended.out.splitlines()[0].split() == heading.split()
     assert "1 done" in ended.out.splitlines()[-1]
-    assert ended.out.endswith(" freed on disk.\n")
+    assert ended.out.endswith(" more taken on disk.\n")
     assert "1 of 1" in ended.err
 
 

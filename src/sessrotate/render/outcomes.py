@@ -210,8 +210,9 @@ def _reason(entry: Outcome) -> str | None:
 def _rotated(found: Sequence[Outcome], *, dry_run: bool) -> str:
     results = Counter(entry.result for entry in found)
     parts = ", ".join(f"{number:,} {result}" for result, number in results.most_common())
-    gained = max(0, sum(map(_gained, found)))
-    freed = f"{'about ' if dry_run and gained else ''}{size(gained)} freed on disk"
+    gained = sum(map(_gained, found))
+    about, what = "about " if dry_run and gained else "", "freed" if gained >= 0 else "more taken"
+    freed = f"{about}{size(abs(gained))} {what} on disk"
     many = ": ".join(filter(None, (count(len(found), "session"), parts)))
     return f"{many}; {size(sum(map(_freed, found)))} out of the live files, {freed}."
 
