@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from sessrotate.job import run_log
+from sessrotate.job import run, run_log
 from sessrotate.render.common import size
 from sessrotate.system import user_folders
 from support import command_line, homes
@@ -307,3 +307,25 @@ def test_what_nobody_was_shown_is_neither_pruned_nor_deleted(home: Home) -> None
         if step == "rotate":
             assert called("stitch", ID).out.encode() == whole
     assert "deleted for good since then" in called("verify", ID).out
+
+
+def test_what_comes_to_an_archive_after_the_plan_was_shown_is_not_pruned(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(user_folders.config_file(), b'prune.keep_last = 1\ntrash.grace = "0"\n')
+    assert called("rotate", "--all", "--yes", "--min-size", "1").code == 0
+    real = run.execute
+
+    def late(*words: Any, **more: Any) -> Any:
+        with home.live.open("ab") as file:  # the client compacts, and the hook rotates
+            file.write(command_line.boundary(900) + command_line.row(901))
+        assert called("rotate", ID).code == 0
+        return real(*words, **more)
+
+    before = len(home.segments())
+    monkeypatch.setattr(run, "execute", late)
+    ended = called("tidy", "--yes")
+    assert ended.code == 0, ended
+    assert "1 session is in use" in ended.out
+    assert len(home.segments()) == before + 1
+    assert "deleted for good" in called("verify", LARGE).out

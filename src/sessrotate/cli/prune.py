@@ -41,7 +41,6 @@ from sessrotate.render.outcomes import Shown
 from sessrotate.render.prune import Going
 from sessrotate.retention import prune, trash
 from sessrotate.retention.policy import Policy
-from sessrotate.retention.prune import PrunePlan
 from sessrotate.retention.trash import Due
 
 
@@ -121,7 +120,7 @@ def command(
             return
     now = time.time()
     due_after = _grace(grace) if empty_trash else None
-    planned = PrunePlan(policy, now, (), ())  # of nothing, where only the trash is emptied
+    planned = prune.NOTHING  # where only the trash is emptied
     if not policy.is_empty or not empty_trash:
         with streams.progress("Verifying", 0, quiet=quiet) as progress:
             planned = prune.prepare(wanted, policy, now, progress)

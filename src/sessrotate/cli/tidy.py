@@ -23,7 +23,7 @@ from sessrotate.render import tidy as render_tidy
 from sessrotate.render.outcomes import Seen, Shown
 from sessrotate.render.tidy import Tidied
 from sessrotate.reports import next_steps, on_disk
-from sessrotate.retention import rollouts
+from sessrotate.retention import prune, rollouts
 
 
 def command(
@@ -88,11 +88,13 @@ def _done(settings: Settings, scope: Scope, planned: Report, *, quiet: bool) -> 
     """
     shown = {
         "compress": _planned(planned, "compress", or_failed=True),
-        # Of what goes to an archive only now, nobody saw that it would be pruned.
-        "prune": _planned(planned, "prune") - _planned(planned, "rotate", "archive"),
         "trash": _planned(planned, "trash"),
     }
-    scope = replace(scope, only=_planned(planned, or_failed=True), shown=shown)
+    # Of what goes to an archive only now, nobody saw that it would be pruned.
+    going = _planned(planned, "prune") - _planned(planned, "rotate", "archive")
+    pruning = (planned.planned or prune.NOTHING).of(going)
+    only = _planned(planned, or_failed=True)
+    scope = replace(scope, only=only, shown=shown, pruning=pruning)
     return run.execute(settings, time.time(), driver.progress(quiet=quiet), scope, command="tidy")
 
 

@@ -51,13 +51,14 @@ class Scope(Struct, frozen=True):
     """What somebody wants of a run: `only` these sessions, None for all; `need` bytes of the disk.
 
     Once that much is gained nothing more is done. None is as much as can be had. `shown` are the
-    sessions of which each deleting step may delete something, and which may be compressed, by the
-    step's name: what nobody was shown stays. None for all.
+    sessions whose trash may be emptied, and which may be compressed, by the step's name: what
+    nobody was shown stays. None for all. So is `pruning` what was shown of it.
     """
 
     only: frozenset[Place] | None = None
     need: int | None = None
     shown: Mapping[str, frozenset[Place]] | None = None
+    pruning: PrunePlan | None = None
 
 
 EVERYTHING: Final = Scope()
@@ -101,10 +102,6 @@ class Job(Struct):
         """Tell whether a session is one of those that are wanted and did not fail."""
         only = self.scope.only
         return where not in self.left and (only is None or where in only)
-
-    def deletable(self, step: str) -> list[Place]:
-        """Return the archives of which this step may delete something."""
-        return [each for each in self.archives() if self.was_shown(step, each)]
 
     def was_shown(self, step: str, where: Place) -> bool:
         """Tell whether a step may do to a session what has to be seen before."""

@@ -279,8 +279,11 @@ def _archive(job: Job, where: Place) -> int:
 def _prune(job: Job) -> Iterator[Outcome]:
     if job.doubt:
         return
-    with storage("look at the archives"), job.progress("Verifying", 0) as verifying:
-        planned = prune.prepare(job.deletable("prune"), job.settings.prune, job.now, verifying)
+    if job.scope.pruning is not None:
+        planned = job.scope.pruning.of(job.archives())
+    else:
+        with storage("look at the archives"), job.progress("Verifying", 0) as verifying:
+            planned = prune.prepare(job.archives(), job.settings.prune, job.now, verifying)
     job.planned = planned
     job.pruned = planned.trashed()
     yield from planned.failures
@@ -290,7 +293,7 @@ def _prune(job: Job) -> Iterator[Outcome]:
 def _trashes(job: Job) -> list[Place]:
     if job.doubt and job.settings.trash.grace:
         return []
-    return job.deletable("trash")
+    return [each for each in job.archives() if job.was_shown("trash", each)]
 
 
 def _due(job: Job, where: Place) -> Forecast:

@@ -8,6 +8,7 @@ is in use, stays. A pin is an entry in the manifest; it moves and changes no seg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -113,6 +114,14 @@ class PrunePlan(Struct, frozen=True):
         """How many bytes of the disk they take, there as before."""
         return sum(entry.segment.disk for entry in self.decisions if not entry.keep)
 
+    def of(self, wanted: Iterable[Place]) -> PrunePlan:
+        """Return the same of these sessions alone."""
+        places = {*wanted}
+        holdings = tuple(each for each in self.holdings if each.where in places)
+        keys = {each.key for each in holdings}
+        decisions = tuple(each for each in self.decisions if each.segment.session in keys)
+        return replace(self, holdings=holdings, decisions=decisions)
+
     def removed(self) -> dict[Place, dict[int, Decision]]:
         """Return the decisions that remove a segment, by session and the segment's number."""
         found: dict[str, dict[int, Decision]] = {each.key: {} for each in self.holdings}
@@ -140,6 +149,10 @@ class PrunePlan(Struct, frozen=True):
             return _outcome(where, removed[where], is_done=False)
 
         return [*outcome.each(removed, look, "prune the archive")]
+
+
+NOTHING: Final = PrunePlan(Policy(), 0.0, (), ())
+"""A plan that removes nothing."""
 
 
 def _outcome(where: Place, gone: dict[int, Decision], *, is_done: bool) -> Outcome:
