@@ -284,7 +284,7 @@ def test_the_trash_is_emptied_without_a_policy_and_only_when_it_is_time(home: Ho
     called("prune", ID, *LAST_TWO, "--yes")
     young = called("prune", ID, "--empty-trash")
     assert young.code == 0
-    assert "of pruned segments and of archives of restored sessions stays: its grace" in young.out
+    assert "of pruned segments and restored sessions' archives: their grace period" in young.out
     size = homes.on_disk(home.archive / "trash")
     empty = ("prune", "--all", "--empty-trash", "--grace", "0")
     dry = called(*empty, "--dry-run", "--json").document()

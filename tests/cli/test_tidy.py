@@ -291,7 +291,7 @@ def test_what_the_log_does_not_have_is_not_said_to_be_undone() -> None:
 def test_what_nobody_was_shown_is_neither_pruned_nor_deleted(home: Home) -> None:
     """What goes to an archive only now could be pruned by the rules, and deleted at once.
 
-    Without a grace time, what is pruned is deleted in the same run, as the plan shows.
+    Without a grace period, what is pruned is deleted in the same run, as the plan shows.
     """
     rules = b'rotate.min_gain = 0\nprune.keep_last = 1\ntrash.grace = "0"\n'
     write(user_folders.config_file(), rules)

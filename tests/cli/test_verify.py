@@ -210,7 +210,7 @@ def test_of_a_restored_session_the_archive_that_is_kept_is_verified(
     for named in (ID, "--all"):
         ended = called("verify", named)
         assert (ended.code, ended.err) == (0, "")
-        assert "its old archive, freed when its grace time is over: 3 segm" in ended.out
+        assert "its old archive, freed when its grace period is over: 3 segm" in ended.out
     with home.segments()[1].open("r+b") as segment:
         segment.seek(-20, os.SEEK_END)
         segment.write(b"#")

@@ -94,7 +94,7 @@ def test_its_bytes_count_on_the_disk(home: Home) -> None:
     assert [entry.archived_disk_bytes for entry in listing.sessions()] == [size + folder]
     assert called("report", "--all", "--json").document()["trash_bytes"] == size - note
     assert (
-        f" on disk, {shown(size - note)} of it until a grace time is over"
+        f" on disk, {shown(size - note)} of it until a grace period is over"
         in called("report", "--all").out
     )
     told = {setting.name: setting.number for setting in doctor.settings()}

@@ -55,7 +55,7 @@ def judged(written: Mapping[str, float], now: float) -> str:
 def stamp(now: float | None = None) -> float:
     """Return the time to note, in seconds since 1970: now, or that of the newest that we wrote.
 
-    So what is noted while the clock is behind keeps its grace time.
+    So what is noted while the clock is behind keeps its grace period.
     """
     return max(time.time() if now is None else now, *_written().values(), 0.0)
 

@@ -51,7 +51,7 @@ def every(sessions: Iterable[str]) -> Iterator[Restored]:
 
 
 def trash_bytes() -> int:
-    """Return what takes room on the disk until a grace time is over.
+    """Return what takes room on the disk until a grace period is over.
 
     That is what was pruned, and the archives of restored sessions.
     """

@@ -73,7 +73,7 @@ def command(
         bool,
         flag(
             "--empty-trash",
-            "Delete for good the segments whose grace time in the trash is over.",
+            "Delete for good the segments whose grace period in the trash is over.",
         ),
     ] = False,
     grace: Annotated[
@@ -98,7 +98,7 @@ def command(
     """Remove old segments from archives by a policy, after showing what each session loses.
 
     Removed segments move to the archive's trash, and `restore` brings them back. Only --empty-trash
-    deletes them, after the grace time. With only keep rules, `prune` removes everything that they
+    deletes them, after the grace period. With only keep rules, `prune` removes everything that they
     do not keep; with --max-age or --max-size, only what those two name. These segments always stay:
     the newest segment of a session, pinned and damaged segments, all segments of a running session,
     and all segments of an archive whose manifest was lost, until you allow pruning with
@@ -176,7 +176,7 @@ def _with_failures(
 
 
 def _grace(given: float | None) -> float:
-    """Return the grace time that was given, or that of the settings, in seconds."""
+    """Return the grace period that was given, or that of the settings, in seconds."""
     grace = config_file.grace() if given is None else given
     if grace is None:
         raise RefusedError(

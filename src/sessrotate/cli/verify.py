@@ -74,7 +74,7 @@ def _everything() -> Iterator[Path]:
         left = restored.of(where)
         if left is not None and not left.has_segments:
             continue  # all of it was freed
-        # Of what a restored session keeps until its grace time is over, its live file is asked.
+        # Of what a restored session keeps until its grace period is over, its live file is asked.
         yield where.live if left is not None or _is_only_begun(where) else where.archive
     yield from (where.live for where in owner.every_without_archive())
 
@@ -106,7 +106,7 @@ def _check(
             if kept is None:
                 return problems, _summary(holder)
             return problems, (
-                "all of it is in this one file; its old archive, freed when its grace time is "
+                "all of it is in this one file; its old archive, freed when its grace period is "
                 f"over: {_summary(kept)}"
             )
     except DamagedError as error:

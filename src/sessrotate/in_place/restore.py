@@ -57,7 +57,7 @@ class RestorePlan(Struct, frozen=True):
     def size(self) -> int:
         """How large the live file will be, in bytes; so many must be free.
 
-        The archive keeps its own until its grace time is over.
+        The archive keeps its own until its grace period is over.
         """
         return self.manifest.source_bytes + (self.tail or 0)
 

@@ -299,7 +299,7 @@ def _trashes(job: Job) -> list[Place]:
 def _due(job: Job, where: Place) -> Forecast:
     grace = job.settings.trash.grace or 0.0
     due = trash.due(where, grace, job.now, job.copied)
-    # Without a grace time, what is pruned in this run is deleted in it.
+    # Without a grace period, what is pruned in this run is deleted in it.
     pruned = Forecast() if grace else job.pruned.get(where, Forecast())
     return Forecast(due.bytes + pruned.moved, due.disk + pruned.gained)
 

@@ -35,7 +35,7 @@ _EACH: Final = ("session", "#", "size", "last record", "", "why")
 class Going(Struct, frozen=True):
     """What is about to happen: the plan, of nothing without a policy, and what the trash will free.
 
-    `dues` are what each trash has, None if all of it stays, and `grace` is the grace time in
+    `dues` are what each trash has, None if all of it stays, and `grace` is the grace period in
     seconds. Without one, what is pruned now goes for good as well.
     """
 
@@ -103,9 +103,9 @@ def _said(due: Due) -> str:
 
 def _kept(kept: int, grace: float) -> str:
     """Say what stays of what was pruned, and of the archives of restored sessions."""
-    stays = f"{size(kept)} of pruned segments and of archives of restored sessions stays"
-    young = f"its grace time of {units.days(grace)} is not over, or " if grace else ""
-    return f"{stays}: {young}a live file still needs it."
+    stays = f"Kept {size(kept)} of pruned segments and restored sessions' archives"
+    young = f"their grace period of {units.days(grace)} is not over, or " if grace else ""
+    return f"{stays}: {young}a live file still needs them."
 
 
 def _sessions(planned: PrunePlan, seen: Seen) -> Iterator[str]:
@@ -195,8 +195,9 @@ def _done(trashed: int, freed: int) -> str:
     parts = []
     if trashed:
         parts.append(
-            f"Moved {size(trashed)} to the trash: `restore` brings it back. The disk gains nothing "
-            "until `sessrotate prune --all --empty-trash` deletes it, when its grace time is over."
+            f"Moved {size(trashed)} to the trash: `restore` brings it back. This frees no disk "
+            "space until `sessrotate prune --all --empty-trash` deletes it, when its grace period "
+            "is over."
         )
     if freed > 0:
         parts.append(f"Freed {size(freed)} for good.")

@@ -92,7 +92,7 @@ def machine(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     """Yield the lines of the report of all sessions."""
     archived = f", {size(report.archived_bytes)} of it archived" if report.archived_bytes else ""
     sessions = count(len(report.sessions), "session")
-    due = f", {size(report.trash_bytes)} of it until a grace time is over"
+    due = f", {size(report.trash_bytes)} of it until a grace period is over"
     trash = due if report.trash_bytes else ""
     is_elsewhere = report.archived_bytes or report.trash_bytes or report.side_bytes
     is_elsewhere = is_elsewhere or any(each.compressed_bytes for each in report.sessions)

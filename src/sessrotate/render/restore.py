@@ -71,7 +71,7 @@ def _whole(name: str, plan: RestorePlan, *, dry_run: bool) -> str:
     )
     line = (
         f"{put} {what} of {name} back: the live file {is_now} {size(plan.size)}, and the archive "
-        f"{is_kept} until its grace time is over."
+        f"{is_kept} until its grace period is over."
     )
     if dry_run:
         free = "" if plan.free is None else f"; {size(plan.free)} is free"

@@ -90,7 +90,7 @@ _CLAUDE: Final = (
     _Rule(
         _is_old,
         _live,
-        f"unused for {OLD} days (put away, they leave the client's list)",
+        f"unused for {OLD} days (archiving takes them off the client's list)",
         f"sessrotate archive --older-than {OLD}d",
     ),
     _Rule(

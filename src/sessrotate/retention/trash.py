@@ -1,4 +1,4 @@
-"""What goes when its grace time is over: pruned segments, and archives of restored sessions.
+"""What goes when its grace period is over: pruned segments, and archives of restored sessions.
 
 Rule: only what a tombstone in the manifest lists, or a note of ours says, is ever freed or brought
 back. Other files in the trash stay, and are reported. An archive that a live file goes on from is
@@ -202,6 +202,6 @@ def _pruned(listed: Manifest) -> dict[str, str]:
 
 def _is_over(at: str, now: float, grace: float) -> bool:
     time = units.seconds(at)
-    # No grace time goes by no clock: what was noted a moment ago, or under a clock that was ahead,
-    # may be dated later than the start of the run that frees it.
+    # No grace period goes by no clock: what was noted a moment ago, or under a clock that was
+    # ahead, may be dated later than the start of the run that frees it.
     return time is not None and (not grace or time <= now - grace)

@@ -31,7 +31,7 @@ This is *not* what sessrotate does now: that is `docs/internals/protocol.md`.
    after a day of quiet with nobody known to have it open. The record first, then names; names
    that nothing lists go. Where the record is lost they go to `aside` first, and a new one begins.
 9. **The live file counts *k* of *n*.** It holds *k* to *n-1* itself: these are spare until their
-   grace time is over. It begins at *j* > *k* and holds *j* to *n-1*: it gets header *j* by the
+   grace period is over. It begins at *j* > *k* and holds *j* to *n-1*: it gets header *j* by the
    same exchange. Else some lack: uncounted ones go to `aside` and all goes on; counted ones are
    74 with the way out, for readers too. The live folder is synced before any go for that.
 10. **A restoration** takes the mark from what it brings back before its exchange; what is freed

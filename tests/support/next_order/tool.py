@@ -180,7 +180,7 @@ class Tool(Exchanger):
             self.remove(f"trash/{index}")
         return manifest
 
-    # -- recovery, prune, grace time ------------------------------------------------------------
+    # -- recovery, prune, grace period ------------------------------------------------------------
 
     def recover(self) -> None:
         """Finish or undo what an earlier run began, and settle what waits."""
@@ -252,7 +252,7 @@ class Tool(Exchanger):
                 world.sync_folder(OURS)
 
     def free_spare(self) -> None:
-        """Free the segments that the live file has itself: their grace time is over."""
+        """Free the segments that the live file has itself: their grace period is over."""
         world = self.world
         self.recover()
         live, manifest = world.read(LIVE), self.manifest()

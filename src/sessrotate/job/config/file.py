@@ -46,8 +46,9 @@ class Settings(Struct, frozen=True):
     def for_tidying(self) -> Settings:
         """The same, but the trash is only emptied if a line of the file is about deleting.
 
-        `run` empties it in any case, after its grace time: that is what it says of itself. Where no
-        line says it, sessions of Codex are compressed after a week: whoever tidies sees the plan.
+        `run` empties it in any case, after its grace period: that is what it says of itself. Where
+        no line says it, sessions of Codex are compressed after a week: whoever tidies sees the
+        plan.
         """
         set_in = {key.table for key in KEYS if key.title in self.lines}
         trash = self.trash if set_in & {"prune", "trash"} else Trash(None)

@@ -96,8 +96,8 @@ class Archive(Table, frozen=True):
         Age | None,
         _is(
             "Archive sessions this long before the client would delete them "
-            "(after cleanupPeriodDays in its settings.json, by default 30 days). At most a third "
-            "of that period counts, and a session that was used within a day stays.",
+            "(after cleanupPeriodDays in its settings.json, by default 30 days). Capped at a "
+            "third of that period; a session that was used within the last day always stays.",
             "3d",
         ),
     ] = None
