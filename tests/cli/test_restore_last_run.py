@@ -170,7 +170,7 @@ def test_a_rotation_of_all_is_undone_and_asks_first(home: Home) -> None:
     again = called(*UNDO)
     assert (again.code, again.out) == (
         0,
-        "Nothing to restore: every run on record has been undone.\n",
+        "Nothing to restore: every run on record has been undone, or cannot be.\n",
     )
     again = called("restore", "--run", "1", "--json")
     assert again.code == 0
@@ -274,7 +274,8 @@ def test_what_need_not_or_cannot_be_undone_is_named() -> None:
     assert ended.out.count("what was freed from the trash cannot come back") == 2
     ended = called("restore", "--run", "2", "--yes")
     assert ended.out.count("segments 0, 1 were deleted for good") == 2
-    assert open_runs() == [1, 2]
+    assert open_runs() == [1, 2, 3]  # nobody undid that, and nobody can
+    assert "2  nothing of it can be undone\n" in called("restore", "--runs").out
     assert called(*UNDO, "--dry-run").out.startswith(("Undoing run 1,", "Undoing run 2,"))
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from sessrotate import find, fs
+from sessrotate import find
 from sessrotate.archive import restored
 from sessrotate.archive.place import Place
 from sessrotate.cli import archives, driver, streams
@@ -92,13 +92,9 @@ def _restored(*, by_age: bool) -> Iterator[str]:
 
 
 def _archived(where: Place, wait: float, progress: Callable[[int], None]) -> Outcome:
-    """Archive one session, and return what became of it.
-
-    Without room to compress it, it stays where it is: it would be out of sight, and free nothing.
-    """
-    before, free = put_away.measured(where), fs.free_bytes(where.config)
-    if free is not None and free < before:
-        room.check(where.config, put_away.expected(where).need)
+    """Archive one session, and return what became of it."""
+    before = put_away.measured(where)
+    put_away.check_room(where)
     try:
         freed = put_away.put_away(where, wait, progress)
     except put_away.NotCompressedError as error:

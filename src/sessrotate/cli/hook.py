@@ -71,7 +71,8 @@ def _carry_out(change: Change, done: str, dry_run: bool) -> None:
         streams.write(f"Nothing to change in {path}.\n")
         return
     if dry_run:
-        streams.write_lines(common.difference(change.path, change.before, change.after))
+        shown = common.difference(change.path, change.before, change.after)
+        streams.write_all(f"{line}\n" for line in shown)
         return
     installation.execute(change)
     if change.after is None:

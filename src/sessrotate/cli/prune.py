@@ -125,25 +125,29 @@ def command(
         with streams.progress("Verifying", 0, quiet=quiet) as progress:
             planned = prune.prepare(wanted, policy, now, progress)
     found = [*planned.failures]
-    dues: list[Due] = []
-    copied = cache(restored.copied)
+    dues: dict[Place, Due] = {}
+    copied, pruned_now = cache(restored.copied), {} if due_after else planned.trashed()
 
     def look(where: Place) -> Outcome:
-        dues.append(trash.due(where, due_after or 0.0, now, copied))
-        return Outcome(where, "planned", dues[-1].bytes)
+        due = trash.due(where, due_after or 0.0, now, copied)
+        dues[where] = trash.together(due, pruned_now.get(where))
+        return Outcome(where, "planned", dues[where].bytes)
 
     def empty(where: Place) -> Outcome:
-        return Outcome(where, "done", trash.empty(where, due_after or 0.0, now, wait, copied))
+        grace = due_after or 0.0
+        return Outcome(
+            where, "done", trash.empty(where, grace, now, wait, copied, shown=dues[where])
+        )
 
     found += each(wanted if empty_trash else (), look)
-    going = Going(planned, tuple(dues) if empty_trash else None, due_after or 0.0)
+    going = Going(planned, tuple(dues.values()) if empty_trash else None, due_after or 0.0)
     by_age = bool((due_after and going.is_due) or (max_age is not None and planned.bytes_trashed))
     found += _check_clock(now, by_age=by_age, dry_run=dry_run)
     if not as_json:
-        deleted = (each.where for each in dues if each.is_any)
+        deleted = (each.where for each in dues.values() if each.is_any)
         seen = archives.seen([*(each.where for each in planned.holdings), *deleted])
         streams.write_lines(render_prune.plan(going, seen, is_verbose=is_verbose))
-    for sentence in render_prune.strangers(dues):
+    for sentence in render_prune.strangers(dues.values()):
         streams.message(sentence)
     disk = trash.measured(wanted) if going.is_due else 0
     if dry_run:
@@ -153,7 +157,7 @@ def command(
         name = "prune --all" if every else "prune"
         kept = journal.begin(name, is_kept=every or len(wanted) > 1)
         pruned = [*kept.noting("prune", prune.execute(planned, wait))]
-        emptied = [*kept.noting("trash", each(wanted if empty_trash else (), empty))]
+        emptied = [*kept.noting("trash", each(dues, empty))]
         freed = disk - trash.measured(wanted) if going.is_due else 0
         shown = render_prune.shown(going, (sum(each.freed for each in pruned), freed))
         return _with_failures(shown, [*found, *pruned, *emptied], kept.failure, every=every)

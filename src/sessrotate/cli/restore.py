@@ -198,7 +198,10 @@ def _lines(done: WayBack, how: _How) -> Iterator[str]:
 def _list_runs(how: _How) -> NoReturn:
     """List the runs, and what undoing each would give now."""
     noted = run_log.changes()
-    told = [(run, _became(run, noted, how) if run.is_open else []) for run in journal.runs(noted)]
+    told = [
+        (run, _became(run, noted, how) if run.undoing == "open" else [])
+        for run in journal.runs(noted)
+    ]
     driver.end(
         Shown(render_restore.runs(told), render_restore.runs_json(told)), as_json=how.as_json
     )
@@ -210,7 +213,7 @@ def _undo(number: int | None, how: _How) -> NoReturn:
     runs = journal.runs(noted)
     run = next((each for each in runs if each.number == number), None)
     if number is None:
-        still = [each for each in reversed(runs) if each.is_open]
+        still = [each for each in reversed(runs) if each.undoing == "open"]
         # Whatever cannot be undone any more must not be the last run for ever.
         outcomes = ((each, _became(each, noted, how)) for each in still)
         can = (each for each, found in outcomes if any(one.result == "planned" for one in found))

@@ -40,7 +40,7 @@ def command(
     age = streams.given(automation.AGE_QUESTION, units.age) if asks else ""
     planned = automation.plan_removal() if remove else automation.plan(chosen, age)
     if dry_run:
-        streams.write_lines(_difference(planned))
+        streams.write_all(f"{line}\n" for line in _difference(planned))
         streams.write_lines(render_setup.summary(planned))
         for _, error in planned.problems:
             streams.warn(error)

@@ -17,7 +17,7 @@ from sessrotate.in_place import gain
 from sessrotate.job import run
 from sessrotate.job.config import file as config_file
 from sessrotate.job.config.file import Settings
-from sessrotate.job.job import Scope
+from sessrotate.job.job import Agreed, Scope
 from sessrotate.job.run import Report
 from sessrotate.render import tidy as render_tidy
 from sessrotate.render.outcomes import Seen, Shown
@@ -51,7 +51,7 @@ def command(
     """
     loaded = config_file.read(config)
     named = _named(sessions or ())
-    settings, scope = loaded.settings.for_tidying, Scope(named, need or None)
+    settings, scope = loaded.settings.for_tidying, Scope(named, need or None, asks=True)
     if named is not None:
         rotate = replace(settings.rotate, min_gain=0)
         settings = replace(settings, rotate=rotate, codex=replace(settings.codex, compress_after=0))
@@ -86,15 +86,14 @@ def _done(settings: Settings, scope: Scope, planned: Report, *, quiet: bool) -> 
 
     What would fail is tried, too: the others may make room for it, and the log has it then.
     """
-    shown = {
-        "compress": _planned(planned, "compress", or_failed=True),
-        "trash": _planned(planned, "trash"),
-    }
-    # Of what goes to an archive only now, nobody saw that it would be pruned.
-    going = _planned(planned, "prune") - _planned(planned, "rotate", "archive")
-    pruning = (planned.planned or prune.NOTHING).of(going)
-    only = _planned(planned, or_failed=True)
-    scope = replace(scope, only=only, shown=shown, pruning=pruning)
+    pruning = (planned.planned or prune.NOTHING).of(_planned(planned, "prune"))
+    trashes = _planned(planned, "trash")
+    agreed = Agreed(
+        compress=_planned(planned, "compress", or_failed=True),
+        pruning=pruning,
+        dues={where: due for where, due in planned.dues.items() if where in trashes},
+    )
+    scope = replace(scope, only=_planned(planned, or_failed=True), agreed=agreed)
     return run.execute(settings, time.time(), driver.progress(quiet=quiet), scope, command="tidy")
 
 

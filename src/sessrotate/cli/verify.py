@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from sessrotate import find, names
-from sessrotate.archive import live_tail, owner, place, restored, trimmed
+from sessrotate.archive import live_tail, owner, place, restored, state, trimmed
 from sessrotate.archive.place import Place
 from sessrotate.cli import streams
 from sessrotate.cli.options import Every, Json, ManySegments, Quiet, one_of
@@ -105,6 +105,7 @@ def _check(
                 problems = read.verify(progress)
             if kept is None:
                 return problems, _summary(holder)
+            problems += [Problem("missing", each) for each in _lacking(path)]
             return problems, (
                 "all of it is in this one file; its old archive, freed when its grace period is "
                 f"over: {_summary(kept)}"
@@ -117,6 +118,13 @@ def _check(
         if isinstance(error, StorageError):
             failures.append(error)
         return [Problem("unread", str(error))], ""
+
+
+def _lacking(path: Path) -> Iterator[str]:
+    """Say what a restored session's live file lacks of its old archive; nothing if it has all."""
+    if (where := place.of(path)) is not None:
+        with state.opened(where) as found:
+            yield from filter(None, [restored.lacking(found)])
 
 
 def _kept(path: Path) -> Holder | None:

@@ -38,7 +38,10 @@ def deed(job: Job) -> Iterator[Outcome]:
     found = rollouts.wanted(after if is_named else max(after, units.DAY), job.now, least)
     if found and not is_named:
         found = rollouts.rested(found, job.now, journal.plain_since())
-    found = [each for each in found if job.wants(each) and job.was_shown("compress", each)]
+    agreed = job.scope.agreed
+    found = [
+        each for each in found if job.wants(each) and (agreed is None or each in agreed.compress)
+    ]
     unread = clients.cold().unread_by(job.now) if found else ""
     if unread and not is_named:
         stay = "They stay as they are; `tidy SESSION` compresses one."

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sessrotate.in_place.operations import Progress
     from sessrotate.job.config.file import Settings
     from sessrotate.retention.prune import PrunePlan
+    from sessrotate.retention.trash import Due
 
     Wanted = list[tuple[Place, int]]
     """Sessions, and how many bytes their live files have."""
@@ -47,18 +48,29 @@ def anew(asked: str, wanted: Wanted, act: Act, *, live: bool = True) -> Iterator
     return act(wanted)
 
 
+class Agreed(Struct, frozen=True):
+    """What somebody was shown, and agreed to: nothing else is compressed, pruned, or deleted.
+
+    `dues` are what goes of each trash.
+    """
+
+    compress: frozenset[Place]
+    pruning: PrunePlan
+    dues: Mapping[Place, Due]
+
+
 class Scope(Struct, frozen=True):
     """What somebody wants of a run: `only` these sessions, None for all; `need` bytes of the disk.
 
-    Once that much is gained nothing more is done. None is as much as can be had. `shown` are the
-    sessions whose trash may be emptied, and which may be compressed, by the step's name: what
-    nobody was shown stays. None for all. So is `pruning` what was shown of it.
+    Once that much is gained nothing more is done. None is as much as can be had. If it `asks`, a
+    plan is shown before: nothing is pruned of what it moves to an archive only then. `agreed` is
+    what somebody agreed to, None if nobody is asked.
     """
 
     only: frozenset[Place] | None = None
     need: int | None = None
-    shown: Mapping[str, frozenset[Place]] | None = None
-    pruning: PrunePlan | None = None
+    asks: bool = False
+    agreed: Agreed | None = None
 
 
 EVERYTHING: Final = Scope()
@@ -69,9 +81,10 @@ class Job(Struct):
 
     `doubt` is why the clock is not believed, so that nothing goes by age; empty if it is.
     The steps fill in `left`, the sessions that later steps leave alone, `rotating`, what a dry
-    run would rotate, of which later steps find less, `planned`, the plan of the pruning, `pruned`,
-    what that moves to each trash, and `gained`, how many bytes the disk has more, or will have;
-    `copied` looks once for all of them.
+    run would rotate, of which later steps find less, `moved`, what it would move to an archive,
+    `planned`, the plan of the pruning, `pruned`, what that moves to each trash, `dues`, what would
+    be deleted of each, and `gained`, how many bytes the disk has more, or will have; `copied` looks
+    once for all of them.
     `recall` stands before what reads sessions: of what is only shown, it may be remembered. `known`
     and `near` are what a plan, which changes nothing, need not look at again.
     """
@@ -85,8 +98,10 @@ class Job(Struct):
     scope: Scope = EVERYTHING
     left: set[Place] = field(default_factory=set)
     rotating: dict[Place, Outcome] = field(default_factory=dict)
+    moved: set[Place] = field(default_factory=set)
     planned: PrunePlan | None = None
-    pruned: dict[Place, Forecast] = field(default_factory=dict)
+    pruned: dict[Place, Due] = field(default_factory=dict)
+    dues: dict[Place, Due] = field(default_factory=dict)
     gained: int = 0
     recall: Recall = anew
     known: Known | None = None
@@ -102,11 +117,6 @@ class Job(Struct):
         """Tell whether a session is one of those that are wanted and did not fail."""
         only = self.scope.only
         return where not in self.left and (only is None or where in only)
-
-    def was_shown(self, step: str, where: Place) -> bool:
-        """Tell whether a step may do to a session what has to be seen before."""
-        shown = self.scope.shown
-        return shown is None or where in shown[step]
 
     def archives(self) -> list[Place]:
         """Return the archives of sessions that are wanted and did not fail."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,18 +27,22 @@ if TYPE_CHECKING:
     from sessrotate.in_place.outcome import Outcome
 
 
+Undoing = Literal["open", "undone", "impossible"]
+"""Whether a run can be undone."""
+
+
 class Run(Struct, frozen=True):
     """A run that changed something: its number, which command, when (ISO 8601, UTC).
 
     `sessions` are the ids of those that it changed, in their order. It is open until each of them
-    was undone of which that can be said.
+    was undone that can be.
     """
 
     number: int
     command: str
     at: str
     sessions: tuple[str, ...]
-    is_open: bool
+    undoing: Undoing
 
 
 def standing(where: Place) -> Standing:
@@ -176,4 +180,6 @@ def _run(lines: Sequence[Change]) -> Run | None:
     undone = {each.session for each in lines if each.action == UNDONE}
     to_undo = {each.session for each in done if each.action in CAN_BE_UNDONE}
     first = done[0]
-    return Run(first.run, first.command, first.at, tuple(sessions), is_open=not undone >= to_undo)
+    left: Undoing = "undone" if undone >= to_undo else "open"
+    undoing: Undoing = left if to_undo else "impossible"
+    return Run(first.run, first.command, first.at, tuple(sessions), undoing)

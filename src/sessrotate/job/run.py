@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from sessrotate import __version__, clients, find
 from sessrotate.archive import clock, place
+from sessrotate.archive.place import Place
 from sessrotate.clients.common import is_folder
 from sessrotate.errors import INTERRUPTED, SessrotateError, storage
 from sessrotate.in_place import outcome, room
@@ -28,6 +29,7 @@ from sessrotate.job.job import EVERYTHING, Job, Recall, Scope, anew
 from sessrotate.job.journal import Journal
 from sessrotate.job.steps import STEPS, Step, recovered
 from sessrotate.retention.prune import PrunePlan
+from sessrotate.retention.trash import Due
 from sessrotate.system import locks, ownership, user_folders
 
 if TYPE_CHECKING:
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
 
 WAIT: Final = 10.0
 """Seconds to wait for each session that another process changes."""
+
+_MOVING: Final = frozenset({"heal", "rotate", "archive"})
+"""Steps that bring something to an archive."""
 
 _MOST_FAILURES: Final = 20
 """Failures that a line of the log names at most."""
@@ -67,7 +72,8 @@ class Stage(Struct, frozen=True):
 class Report(Struct, frozen=True):
     """What a run did, or would do.
 
-    `doubt` is why nothing goes by age in it: the clock is not believed. `saving` says in a plan
+    `dues` are what a plan deletes of each trash. `doubt` is why nothing goes by age in it: the
+    clock is not believed. `saving` says in a plan
     which sessions are saved from the client's clean-up, if any. `unlogged` is why a line of it in
     the log could not be written. `hidden` is what may hide sessions from it,
     as `find.hidden` returns it.
@@ -76,6 +82,7 @@ class Report(Struct, frozen=True):
     dry_run: bool
     stages: tuple[Stage, ...]
     planned: PrunePlan | None
+    dues: dict[Place, Due]
     doubt: str = ""
     saving: str = ""
     unlogged: SessrotateError | None = None
@@ -183,7 +190,7 @@ def _saving(settings: Settings) -> str:
 
 def _report(job: Job, stages: list[Stage]) -> Report:
     hidden = find.hidden() if job.scope.only is None else {}  # or somebody knows which they are
-    return Report(job.dry_run, tuple(stages), job.planned, job.doubt, hidden=hidden)
+    return Report(job.dry_run, tuple(stages), job.planned, job.dues, job.doubt, hidden=hidden)
 
 
 def _alone() -> AbstractContextManager[None]:
@@ -219,6 +226,8 @@ def _outcomes(step: Step, job: Job) -> Iterator[Outcome]:
         with storage(f"{step.would} sessions"):
             for each in step.deed(job):
                 job.gained += max(0, each.gained)
+                if step.name in _MOVING and each.where and each.result == "planned":
+                    job.moved.add(each.where)
                 yield each
                 if job.has_enough:
                     break

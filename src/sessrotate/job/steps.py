@@ -25,7 +25,7 @@ from sessrotate.archive import away_file, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.errors import storage
-from sessrotate.in_place import fleet, gain, operations, recover, waiting
+from sessrotate.in_place import fleet, gain, operations, recover, room, waiting
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.job import compress
@@ -227,7 +227,8 @@ def _rotate(job: Job) -> Iterator[Outcome]:
 
 
 def _recalled(job: Job, asked: str, found: Wanted, act: Act) -> Iterator[Outcome]:
-    wanted = [(where, size) for where, size in found if job.wants(where)]
+    # What a plan heals is rotated by that.
+    wanted = [each for each in found if job.wants(each[0]) and each[0] not in job.rotating]
     for outcome in job.recall(asked, wanted, act, live=job.settings.rotate.live):
         if outcome.result == "planned" and outcome.where is not None:
             job.rotating[outcome.where] = outcome
@@ -262,6 +263,8 @@ def _due_for_archive(job: Job) -> list[Place]:
 def _archivable(job: Job, where: Place) -> Forecast:
     """Return what putting away would move, gain and need, behind a rotation."""
     expected, rotated = put_away.expected(where, job.near), job.rotating.get(where)
+    if room.lacking(where.config, expected.need, job.gained) and _is_saved(job, where):
+        return Forecast(expected.moved)  # it stays plain until there is room
     if rotated is None:
         return expected
     return Forecast(
@@ -271,7 +274,13 @@ def _archivable(job: Job, where: Place) -> Forecast:
     )
 
 
+def _is_saved(job: Job, where: Place) -> bool:
+    return put_away.is_saved(where, job.settings.archive.before_cleanup, job.now)
+
+
 def _archive(job: Job, where: Place) -> int:
+    if not _is_saved(job, where):
+        put_away.check_room(where)
     with job.progress("Archiving", put_away.plan(where)) as moving:
         return put_away.put_away(where, job.wait, moving)
 
@@ -279,11 +288,12 @@ def _archive(job: Job, where: Place) -> int:
 def _prune(job: Job) -> Iterator[Outcome]:
     if job.doubt:
         return
-    if job.scope.pruning is not None:
-        planned = job.scope.pruning.of(job.archives())
+    if job.scope.agreed is not None:
+        planned = job.scope.agreed.pruning.of(job.archives())
     else:
+        wanted = [each for each in job.archives() if not (job.scope.asks and each in job.moved)]
         with storage("look at the archives"), job.progress("Verifying", 0) as verifying:
-            planned = prune.prepare(job.archives(), job.settings.prune, job.now, verifying)
+            planned = prune.prepare(wanted, job.settings.prune, job.now, verifying)
     job.planned = planned
     job.pruned = planned.trashed()
     yield from planned.failures
@@ -293,19 +303,23 @@ def _prune(job: Job) -> Iterator[Outcome]:
 def _trashes(job: Job) -> list[Place]:
     if job.doubt and job.settings.trash.grace:
         return []
-    return [each for each in job.archives() if job.was_shown("trash", each)]
+    agreed = job.scope.agreed
+    return [each for each in job.archives() if agreed is None or each in agreed.dues]
 
 
 def _due(job: Job, where: Place) -> Forecast:
     grace = job.settings.trash.grace or 0.0
     due = trash.due(where, grace, job.now, job.copied)
     # Without a grace period, what is pruned in this run is deleted in it.
-    pruned = Forecast() if grace else job.pruned.get(where, Forecast())
-    return Forecast(due.bytes + pruned.moved, due.disk + pruned.gained)
+    due = trash.together(due, None if grace else job.pruned.get(where))
+    job.dues[where] = due
+    return Forecast(due.bytes, due.disk)
 
 
 def _empty(job: Job, where: Place) -> int:
-    return trash.empty(where, job.settings.trash.grace or 0.0, job.now, job.wait, job.copied)
+    shown = None if job.scope.agreed is None else job.scope.agreed.dues[where]
+    grace = job.settings.trash.grace or 0.0
+    return trash.empty(where, grace, job.now, job.wait, job.copied, shown=shown)
 
 
 STEPS: Final = (

@@ -36,7 +36,7 @@ class Going(Struct, frozen=True):
     """What is about to happen: the plan, of nothing without a policy, and what the trash will free.
 
     `dues` are what each trash has, None if all of it stays, and `grace` is the grace period in
-    seconds. Without one, what is pruned now goes for good as well.
+    seconds.
     """
 
     planned: PrunePlan
@@ -46,22 +46,22 @@ class Going(Struct, frozen=True):
     @property
     def is_due(self) -> bool:
         """Whether anything goes for good."""
-        dues = self.dues or ()
-        return bool(self.deleted) or any(each.restored is not None for each in dues)
+        return any(each.is_any for each in self.dues or ())
+
+    @property
+    def is_at_once(self) -> bool:
+        """Whether what is pruned goes for good in the same run."""
+        return self.dues is not None and not self.grace
 
     @property
     def deleted(self) -> int:
-        """How many segments go for good, those included that are only pruned now."""
-        if self.dues is None:
-            return 0
-        pruned = 0 if self.grace else self.planned.count
-        return pruned + sum(len(each.files) for each in self.dues)
+        """How many segments go for good."""
+        return sum(len(each.files) for each in self.dues or ())
 
     @property
     def freed(self) -> int:
         """How many bytes of the disk what goes for good frees."""
-        pruned = 0 if self.grace or self.dues is None else self.planned.disk_trashed
-        return pruned + sum(each.disk for each in self.dues or ())
+        return sum(each.disk for each in self.dues or ())
 
     @property
     def is_anything(self) -> bool:
@@ -82,11 +82,10 @@ def plan(going: Going, seen: Seen, *, is_verbose: bool = False) -> Iterator[str]
             yield "Nothing to remove."
     if going.dues is not None:
         yield from _for_good(going.dues, seen)
-        kept = sum(each.kept for each in going.dues)
-        if kept:
-            yield _kept(kept, going.grace)
+        if any(each.kept for each in going.dues):
+            yield _kept(going.dues, going.grace)
         elif not going.is_due:
-            yield "Nothing can be deleted for good: the trash is empty."
+            yield "Nothing can be deleted for good."
 
 
 def _for_good(dues: Iterable[Due], seen: Seen) -> Iterator[str]:
@@ -101,11 +100,15 @@ def _said(due: Due) -> str:
     return f"{count(len(due.files), 'pruned segment')}: no command brings them back"
 
 
-def _kept(kept: int, grace: float) -> str:
-    """Say what stays of what was pruned, and of the archives of restored sessions."""
+def _kept(dues: Sequence[Due], grace: float) -> str:
+    """Say what stays of what was pruned, and of the archives of restored sessions, and why."""
+    kept = sum(each.kept for each in dues)
+    why = [f"their grace period of {units.span(grace)} is not over"] if grace else []
+    if any(each.is_rebuilt and each.kept for each in dues):
+        why.append("their manifest was lost (`prune SESSION --accept-rebuilt`)")
+    why.append("a live file still needs them")
     stays = f"Kept {size(kept)} of pruned segments and restored sessions' archives"
-    young = f"their grace period of {units.days(grace)} is not over, or " if grace else ""
-    return f"{stays}: {young}a live file still needs them."
+    return f"{stays}: {', or '.join(why)}."
 
 
 def _sessions(planned: PrunePlan, seen: Seen) -> Iterator[str]:
@@ -117,7 +120,7 @@ def _sessions(planned: PrunePlan, seen: Seen) -> Iterator[str]:
     rows = [(where, _cells(segments)) for where, segments in shown]
     yield from outcomes.of_places(rows, _FIGURES, _TEXTS, seen)
     if others := len(found) - len(shown):
-        yield f"Nothing would go from {count(others, 'more session')}."
+        yield f"Nothing would go from {count(others, 'more session' if rows else 'session')}."
 
 
 def _cells(segments: Sequence[Decision]) -> tuple[str, ...]:
@@ -181,7 +184,9 @@ def shown(going: Going, done: tuple[int, int] | None = None, *, dry_run: bool = 
     That is how long the files are that moved, and what the disk gained, in bytes.
     """
     trashed, freed = done or (going.planned.bytes_trashed, going.freed)
-    said = intent(going, "Would" if dry_run else "Will") if done is None else _done(trashed, freed)
+    said = intent(going, "Would" if dry_run else "Will")
+    if done is not None:
+        said = _done(0 if going.is_at_once else trashed, freed)
     document = as_json(going, trashed, freed, dry_run=done is None)
     return Shown(
         [said] if going.is_anything else (),

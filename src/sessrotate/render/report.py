@@ -154,9 +154,9 @@ def _segments(segments: Sequence[SegmentRow], canvas: Canvas) -> Iterator[str]:
             "dim", f"{count(len(older), 'older segment')} ({held}) not shown: --json shows all"
         )
     yield from table(_PARTS, rows, canvas)
-    for segment in segments:
-        if segment.problem is not None:
-            yield canvas.paint("wrong", safe_text.line(segment.problem))
+    # Several that were pruned together have one sentence.
+    for problem in dict.fromkeys(filter(None, (each.problem for each in segments))):
+        yield canvas.paint("wrong", safe_text.line(problem))
 
 
 def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:

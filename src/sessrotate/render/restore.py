@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _NAMED: Final = 5
 """Sessions at most that a command in a sentence names."""
 
+_UNDOING: Final = {"undone": "undone", "impossible": "nothing of it can be undone"}
+
 _RUNS: Final = ("run", "when (UTC)", "command", "sessions", "undoing it")
 
 
@@ -122,7 +124,7 @@ def heading(run: Run) -> str:
 def no_run(*, is_any: bool) -> str:
     """Say that no run is left to be undone; `is_any` is whether one is on record."""
     why = (
-        "every run on record has been undone"
+        "every run on record has been undone, or cannot be"
         if is_any
         else "there is no record of a run over many sessions"
     )
@@ -140,7 +142,7 @@ def runs(told: Sequence[tuple[Run, Sequence[Outcome]]]) -> Iterator[str]:
             common.time(printable(run.at)),
             printable(run.command, 40),
             f"{len(run.sessions):,}",
-            BROUGHT_BACK.total(found, dry_run=True) if run.is_open else "undone",
+            _UNDOING.get(run.undoing) or BROUGHT_BACK.total(found, dry_run=True),
         )
         for run, found in told
     ]
@@ -156,7 +158,7 @@ def runs_json(told: Sequence[tuple[Run, Sequence[Outcome]]]) -> Iterator[str]:
             "command": run.command,
             "at": run.at,
             "sessions": len(run.sessions),
-            "undone": not run.is_open,
+            "undone": run.undoing == "undone",
             "come_back": sum(each.result == "planned" for each in found),
             "bytes": outcomes.grown(found),
         }

@@ -25,13 +25,13 @@ from sessrotate.errors import (
     storage,
 )
 from sessrotate.in_place import gain, outcome, room
-from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.outcome import Outcome, Result, failure
 from sessrotate.in_place.room import Need
 from sessrotate.model import Pruned, SealedSegment
 from sessrotate.retention import policy as retention
 from sessrotate.retention import transaction
 from sessrotate.retention.policy import Candidate, Decision, Policy
+from sessrotate.retention.trash import Due
 from sessrotate.segments import load
 from sessrotate.segments.manifest import MAX_NOTE, Manifest
 from sessrotate.segments.segment_set import SegmentSet, check
@@ -130,14 +130,24 @@ class PrunePlan(Struct, frozen=True):
                 found[entry.segment.session][entry.segment.index] = entry
         return {each.where: found[each.key] for each in self.holdings}
 
-    def trashed(self) -> dict[Place, Forecast]:
-        """Return how long the files of each session are that move to the trash, and their disk."""
+    def trashed(self) -> dict[Place, Due]:
+        """Return what moves to the trash of each session, as what goes from there."""
+        removed = self.removed()
         return {
-            where: Forecast(
+            each.where: Due(
+                each.where,
+                tuple(
+                    transaction.file_of(each.listed, entry)
+                    for entry in each.listed.segments
+                    if entry.segment.index in gone
+                ),
                 sum(entry.segment.bytes for entry in gone.values()),
-                sum(entry.segment.disk for entry in gone.values()),
+                (),
+                transaction.Unsettled(),
+                disk=sum(entry.segment.disk for entry in gone.values()),
             )
-            for where, gone in self.removed().items()
+            for each in self.holdings
+            if (gone := removed[each.where])
         }
 
     def expected(self) -> list[Outcome]:

@@ -166,6 +166,16 @@ def measured(where: Place, near: Near | None = None) -> int:
         return disk_use.of(where.live, where.archive, *beside)
 
 
+def check_room(where: Place) -> None:
+    """Raise NoRoomError where a session cannot be compressed once it is put away.
+
+    It would be out of sight, and free nothing.
+    """
+    free = fs.free_bytes(where.config)
+    if free is not None and free < measured(where):
+        room.check(where.config, expected(where).need)
+
+
 def stored(where: Place) -> int:
     """Return how many bytes the files of a session put away take."""
     with storage("look at the session"):
@@ -343,6 +353,11 @@ def _is_begun(where: Place) -> bool:
             return away_files.is_due(where, note)
         return note is not None and note.standing == "archiving"
     return False
+
+
+def is_saved(where: Place, before_cleanup: float | None, now: float) -> bool:
+    """Tell whether its client would delete a session within so many seconds: it is saved then."""
+    return _is_swept(where, before_cleanup, now, clients.in_place().cleanup.in_force(), {})
 
 
 def _is_swept(

@@ -51,6 +51,18 @@ class Due(Struct, frozen=True):
         return bool(self.files) or self.restored is not None
 
 
+def together(found: Due, pruned: Due | None) -> Due:
+    """Return what goes of a session's trash with what is moved there just before."""
+    if pruned is None:
+        return found
+    return replace(
+        found,
+        files=(*found.files, *pruned.files),
+        bytes=found.bytes + pruned.bytes,
+        disk=found.disk + pruned.disk,
+    )
+
+
 def measured(wanted: Iterable[Place]) -> int:
     """Return how many bytes of the disk these sessions' archives take, their trash included."""
     return disk_use.of(*(where.archive for where in wanted))
@@ -133,14 +145,22 @@ def empty(
     now: float,
     wait: float,
     copied: Callable[[], Collection[str]] = restored.copied,
+    *,
+    shown: Due | None = None,
 ) -> int:
     """Free what was pruned at least `grace` seconds before `now`; return how long its files were.
 
-    What the disk gains by that, whoever wants to know measures around it. `copied` is as in `due`.
+    Only what somebody was `shown` goes, everything with None. What the disk gains by that, whoever
+    wants to know measures around it. `copied` is as in `due`.
 
     Raises as `transaction.begin` does.
     """
     before = due(where, grace, now, copied)
+    if shown is not None:
+        seen = frozenset(shown.files)
+        going = tuple(name for name in before.files if name in seen)
+        kept = None if shown.restored is None else before.restored
+        before = replace(before, files=going, restored=kept)
     if before.restored is not None:
         with locks.alone(where, wait), storage("empty the trash"):
             return _empty_restored(where, due(where, grace, now, copied))

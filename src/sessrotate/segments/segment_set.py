@@ -250,7 +250,8 @@ def cuts(segments: Sequence[Segment]) -> Iterator[Problem]:
 def pruned(folder: Path, session: str, parts: Iterable[SegmentFile]) -> Iterator[Problem]:
     """Yield a problem for each run of segments that were pruned at one time by one rule.
 
-    It says whether the trash of the `folder` still has them.
+    It says whether the trash of the `folder` still has them; `restore` knows only the session's
+    own archive, which has its name.
     """
 
     def fate(part: SegmentFile) -> tuple[Pruned | None, bool]:
@@ -262,6 +263,9 @@ def pruned(folder: Path, session: str, parts: Iterable[SegmentFile]) -> Iterator
             first, *more = (part.index for part in run)
             named = f"Segments {first} to {more[-1]} were" if more else f"Segment {first} was"
             gone, them = ", and deleted for good since then.", "them" if more else "it"
-            back = f". `sessrotate restore {printable(session)}` brings {them} back from the trash."
+            back = f"; the trash still has {them}."
+            if names.session_of_key(folder.name) == session:
+                command = f"`sessrotate restore {printable(session)}`"
+                back = f". {command} brings {them} back from the trash."
             detail = f"{named} pruned on {printable(stone.at[:10])} ({printable(stone.rule)})"
             yield Problem("pruned", f"{detail}{back if is_in_trash else gone}", first)

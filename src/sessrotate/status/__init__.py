@@ -30,6 +30,7 @@ from sessrotate.in_place.fleet import Known
 from sessrotate.in_place.outcome import Outcome
 from sessrotate.job import run, run_log
 from sessrotate.job.config.file import Settings
+from sessrotate.job.job import Scope
 from sessrotate.job.run_log import LastRun
 from sessrotate.job.schedule.installed import installed
 from sessrotate.reports import next_steps, on_disk
@@ -90,7 +91,9 @@ class Look:
         """Return the whole status. Sessions are read of which nothing is remembered."""
         settings, recall = self._settings.for_tidying, self._memory.recall
         try:
-            planned = run.plan(settings, self._now, progress, recall=recall, known=self._known)
+            planned = run.plan(
+                settings, self._now, progress, Scope(asks=True), recall=recall, known=self._known
+            )
         except BaseException:
             self._memory.keep(forgets=False)  # whoever does not wait asks again
             raise
