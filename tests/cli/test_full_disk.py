@@ -5,14 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import re
+import time
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from sessrotate import fs
 from sessrotate.in_place import gain, seal
+from sessrotate.system import user_folders
 from support import command_line, homes
-from support.command_line import ID, called, row
+from support.command_line import ID, called, row, write
 from support.homes import Home, snapshot
 
 if TYPE_CHECKING:
@@ -193,3 +195,32 @@ def test_a_disk_without_room_for_more_files_is_not_called_full(
     assert "not for more files (too few inodes are free). Remove or move many small" in ended.err
     assert "No space left" not in ended.err
     assert "bytes for" not in ended.err
+
+
+@pytest.mark.parametrize("command", [("run",), ("tidy", "--yes"), ("archive", ID)])
+def test_what_cannot_be_compressed_stays_where_its_client_looks(
+    home: Home, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    write(user_folders.config_file(), b'rotate.min_gain = false\narchive.older_than = "1d"\n')
+    os.utime(home.live, (0, 0))
+    only(monkeypatch, 8192)
+    dry = called(*(each for each in command if each != "--yes"), "--dry-run")
+    ended = called(*command)
+    assert (dry.code, ended.code) == (74, 74)
+    for said in (dry.err, ended.err):
+        assert "The disk is too full: this needs" in said
+    assert home.live.read_bytes() == DATA
+
+
+def test_what_its_client_would_delete_is_put_away_on_a_full_disk_too(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(user_folders.config_file(), b'rotate.min_gain = false\narchive.before_cleanup = "3d"\n')
+    old = time.time() - 29 * 86_400
+    os.utime(home.live, (old, old))
+    only(monkeypatch, 8192)
+    assert "archive" in called("run", "--dry-run").out
+    monkeypatch.setattr(fs.Draft, "append", full)
+    assert called("run").code == 74
+    assert not home.live.exists()
+    assert called("stitch", ID).out.encode() == DATA

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 from sessrotate import fs
+from sessrotate.job import journal
 from sessrotate.job.config import keys
 from sessrotate.retention.policy import Policy
 from sessrotate.system import locks, user_folders
@@ -613,3 +614,55 @@ def test_dates_that_are_none_make_nothing_deletable(home: Home, time: str | None
         assert ended.code == 0
         assert "no record has a date" in ended.out
     assert trashed(home) == []
+
+
+def test_what_another_process_prunes_before_the_answer_is_not_deleted(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    another(home, "second-session", DATA)
+    called("prune", ID, "--keep-last", "3", "--yes")
+    real, in_between = journal.begin, [("prune", "second-session", *LAST_TWO, "--yes")]
+    in_between.append(("prune", ID, *LAST_TWO, "--yes"))
+
+    def begin(*words: Any, **more: Any) -> journal.Journal:
+        while in_between:
+            assert called(*in_between.pop()).code == 0
+        return real(*words, **more)
+
+    monkeypatch.setattr(journal, "begin", begin)
+    ended = called("prune", "--all", "--empty-trash", "--grace", "0", "--yes")
+    assert ended.code == 0
+    assert "1 pruned segment: no command brings" in ended.out
+    assert trashed(home) == [in_trash(home, 1).name]
+    assert len([*(home.archive.parent / "second-session" / "trash").iterdir()]) == 2
+
+
+def test_with_rules_and_without_a_grace_period_all_that_goes_is_in_the_table(home: Home) -> None:
+    called("prune", ID, "--keep-last", "3", "--yes")
+    before = homes.on_disk(home.archive)
+    ended = called("prune", ID, *LAST_TWO, "--empty-trash", "--grace", "0", "--json", "--yes")
+    told = ended.document()
+    assert [(each["session"], each["segments"]) for each in told["deleted"]] == [(ID, 2)]
+    assert told["bytes_freed"] == pytest.approx(before - homes.on_disk(home.archive), abs=4096)
+    assert not (home.archive / "trash").exists()
+
+
+def test_what_stays_of_a_trash_says_that_pins_were_lost(home: Home) -> None:
+    called("prune", ID, *LAST_TWO, "--yes")
+    (home.archive / "manifest.json").unlink()
+    home.append(command_line.boundary(90) + command_line.row(91))
+    called("rotate", ID)
+    ended = called("prune", ID, "--empty-trash", "--grace", "0", "--dry-run")
+    assert "their manifest was lost (`prune SESSION --accept-rebuilt`), or a live" in ended.out
+
+
+def test_what_was_pruned_of_an_archive_that_was_put_aside_is_not_said_to_come_back(
+    home: Home,
+) -> None:
+    called("prune", ID, *LAST_TWO, "--yes")
+    assert "brings them back from the trash" in called("verify", ID).out
+    assert called("aside", ID, "--yes").code == 0
+    (folder,) = (home.config / "sessrotate" / "aside").iterdir()
+    said = called("verify", folder).out
+    assert "; the trash still has them." in said
+    assert "restore" not in said

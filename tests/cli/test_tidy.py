@@ -329,3 +329,21 @@ def test_what_comes_to_an_archive_after_the_plan_was_shown_is_not_pruned(
     assert "1 session is in use" in ended.out
     assert len(home.segments()) == before + 1
     assert "deleted for good" in called("verify", LARGE).out
+
+
+def test_nothing_is_pruned_of_what_the_plan_moves_to_an_archive(home: Home) -> None:
+    rules = b'rotate.min_gain = 0\nprune.keep_last = 1\ntrash.grace = "0"\n'
+    assert called("rotate", "--all", "--yes", "--min-size", "1").code == 0
+    write(user_folders.config_file(), rules)
+    home.append(command_line.boundary(900) + command_line.row(901))
+    whole = called("stitch", ID).out
+
+    def changed(told: Any) -> list[tuple[str, str]]:
+        found = (each for each in told["sessions"] if each["result"] in {"planned", "done"})
+        return [(each["session"], each["action"]) for each in found]
+
+    steps = [(ID, "rotate"), (LARGE, "prune"), (LARGE, "trash")]
+    assert changed(planned()) == steps
+    assert changed(called("tidy", "--yes", "--json").document()) == steps
+    assert called("stitch", ID).out == whole
+    assert changed(planned()) == [(ID, "prune"), (ID, "trash")]
