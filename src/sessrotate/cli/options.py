@@ -132,7 +132,6 @@ _SEGMENTS = "Sessions, folders of segments, or segment files."
 
 Session = Annotated[str, _sessions("SESSION", _ONE)]
 SessionOrNone = Annotated[str | None, _sessions("[SESSION]", _ONE)]
-Sessions = Annotated[list[str], _sessions("SESSION...", _SEVERAL)]
 ManySessions = Annotated[list[str] | None, _sessions("[SESSION]...", _SEVERAL)]
 Segments = Annotated[
     str, _sessions("SOURCE", "A session, a folder of segments, or one segment file.")

@@ -109,11 +109,6 @@ class PrunePlan(Struct, frozen=True):
         """How long the files are that move to the trash, in bytes."""
         return sum(entry.segment.bytes for entry in self.decisions if not entry.keep)
 
-    @property
-    def disk_trashed(self) -> int:
-        """How many bytes of the disk they take, there as before."""
-        return sum(entry.segment.disk for entry in self.decisions if not entry.keep)
-
     def of(self, wanted: Iterable[Place]) -> PrunePlan:
         """Return the same of these sessions alone."""
         places = {*wanted}
