@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from msgspec.structs import replace
 
+from sessrotate import fs
 from sessrotate.job import run, run_log
 from sessrotate.render.common import size
 from sessrotate.system import user_folders
@@ -347,3 +349,35 @@ def test_nothing_is_pruned_of_what_the_plan_moves_to_an_archive(home: Home) -> N
     assert changed(called("tidy", "--yes", "--json").document()) == steps
     assert called("stitch", ID).out == whole
     assert changed(planned()) == [(ID, "prune"), (ID, "trash")]
+
+
+def test_what_the_plan_did_not_put_away_stays_in_sight(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = b'rotate.min_gain = 0\narchive.older_than = "1d"\n'
+    write(user_folders.config_file(), rules)
+    os.utime(home.live, (0, 0))
+    real = run.plan
+
+    def without_archiving(*words: Any, **more: Any) -> Any:
+        report = real(*words, **more)  # as with --need, of which rotating seemed to be enough
+        stages = [
+            replace(stage, outcomes=() if stage.step.name == "archive" else stage.outcomes)
+            for stage in report.stages
+        ]
+        return replace(report, stages=tuple(stages))
+
+    monkeypatch.setattr(run, "plan", without_archiving)
+    assert called("tidy", "--yes").code == 0
+    assert home.live.exists()
+
+
+@pytest.mark.usefixtures("home")
+def test_a_plan_deletes_nothing_that_it_cannot_prune(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert called("rotate", "--all", "--yes", "--min-size", "1").code == 0
+    write(user_folders.config_file(), b'prune.keep_last = 1\ntrash.grace = "0"\n')
+    with monkeypatch.context() as patch:
+        patch.setattr(fs, "free_bytes", lambda _path: 0)
+        ended = called("tidy", "--dry-run")
+    assert ended.code == 74
+    assert "for good" not in ended.out

@@ -615,7 +615,7 @@ def test_all_sessions_are_looked_at_once_for_all_that_is_freed(
 
     monkeypatch.setattr(restored, "copied", counted)
     assert called("prune", "--all", "--empty-trash", "--grace", "0", "--yes").code == 0
-    assert len(looks) == 1
+    assert len(looks) == 2  # for the plan, and anew once somebody has agreed
     assert not [*home.archive.parent.glob("*/manifest.json")]
 
 

@@ -133,12 +133,6 @@ def command(
         dues[where] = trash.together(due, pruned_now.get(where))
         return Outcome(where, "planned", dues[where].bytes)
 
-    def empty(where: Place) -> Outcome:
-        grace = due_after or 0.0
-        return Outcome(
-            where, "done", trash.empty(where, grace, now, wait, copied, shown=dues[where])
-        )
-
     found += each(wanted if empty_trash else (), look)
     going = Going(planned, tuple(dues.values()) if empty_trash else None, due_after or 0.0)
     by_age = bool((due_after and going.is_due) or (max_age is not None and planned.bytes_trashed))
@@ -154,6 +148,12 @@ def command(
         found += [each for each in planned.expected() if each.error is not None]
 
     def do() -> Shown:
+        anew = cache(restored.copied)  # a copy may have come before the answer
+
+        def empty(where: Place) -> Outcome:
+            grace, shown = due_after or 0.0, dues[where]
+            return Outcome(where, "done", trash.empty(where, grace, now, wait, anew, shown=shown))
+
         name = "prune --all" if every else "prune"
         kept = journal.begin(name, is_kept=every or len(wanted) > 1)
         pruned = [*kept.noting("prune", prune.execute(planned, wait))]

@@ -49,11 +49,13 @@ def anew(asked: str, wanted: Wanted, act: Act, *, live: bool = True) -> Iterator
 
 
 class Agreed(Struct, frozen=True):
-    """What somebody was shown, and agreed to: nothing else is compressed, pruned, or deleted.
+    """What somebody was shown, and agreed to: nothing else goes out of sight, or is deleted.
 
-    `dues` are what goes of each trash.
+    `archive` are put away, and `compress` compressed where they are; `dues` are what goes of each
+    trash.
     """
 
+    archive: frozenset[Place]
     compress: frozenset[Place]
     pruning: PrunePlan
     dues: Mapping[Place, Due]

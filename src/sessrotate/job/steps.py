@@ -257,7 +257,10 @@ def _due_for_archive(job: Job) -> list[Place]:
     # Whoever used a session within a day would look for it.
     older_than = None if rule.older_than is None else max(rule.older_than, units.DAY)
     found = put_away.wanted(older_than, rule.before_cleanup, job.now)
-    return [where for where in found if job.wants(where)]
+    agreed = job.scope.agreed
+    return [
+        where for where in found if job.wants(where) and (agreed is None or where in agreed.archive)
+    ]
 
 
 def _archivable(job: Job, where: Place) -> Forecast:
@@ -295,9 +298,15 @@ def _prune(job: Job) -> Iterator[Outcome]:
         with storage("look at the archives"), job.progress("Verifying", 0) as verifying:
             planned = prune.prepare(wanted, job.settings.prune, job.now, verifying)
     job.planned = planned
-    job.pruned = planned.trashed()
     yield from planned.failures
-    yield from planned.expected() if job.dry_run else prune.execute(planned, job.wait)
+    if not job.dry_run:
+        yield from prune.execute(planned, job.wait)
+        return
+    trashed = planned.trashed()
+    for outcome in planned.expected():
+        if outcome.where is not None and outcome.result == "planned":
+            job.pruned[outcome.where] = trashed[outcome.where]
+        yield outcome
 
 
 def _trashes(job: Job) -> list[Place]:

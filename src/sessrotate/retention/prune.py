@@ -110,12 +110,12 @@ class PrunePlan(Struct, frozen=True):
         return sum(entry.segment.bytes for entry in self.decisions if not entry.keep)
 
     def of(self, wanted: Iterable[Place]) -> PrunePlan:
-        """Return the same of these sessions alone."""
+        """Return what is removed of these sessions alone, without what failed."""
         places = {*wanted}
         holdings = tuple(each for each in self.holdings if each.where in places)
         keys = {each.key for each in holdings}
         decisions = tuple(each for each in self.decisions if each.segment.session in keys)
-        return replace(self, holdings=holdings, decisions=decisions)
+        return replace(self, holdings=holdings, decisions=decisions, failures=())
 
     def removed(self) -> dict[Place, dict[int, Decision]]:
         """Return the decisions that remove a segment, by session and the segment's number."""
