@@ -94,7 +94,7 @@ def _restored(*, by_age: bool) -> Iterator[str]:
 def _archived(where: Place, wait: float, progress: Callable[[int], None]) -> Outcome:
     """Archive one session, and return what became of it."""
     before = put_away.measured(where)
-    put_away.check_room(where)
+    put_away.check_room(where, before)
     try:
         freed = put_away.put_away(where, wait, progress)
     except put_away.NotCompressedError as error:

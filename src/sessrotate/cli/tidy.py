@@ -87,13 +87,12 @@ def _done(settings: Settings, scope: Scope, planned: Report, *, quiet: bool) -> 
     What would fail is tried, too: the others may make room for it, and the log has it then.
     """
     pruning = (planned.planned or prune.NOTHING).of(_planned(planned, "prune", or_failed=True))
-    trashes = _planned(planned, "trash")
-    agreed = Agreed(
-        archive=_planned(planned, "archive", or_failed=True),
-        compress=_planned(planned, "compress", or_failed=True),
-        pruning=pruning,
-        dues={where: due for where, due in planned.dues.items() if where in trashes},
-    )
+    places = {
+        "archive": _planned(planned, "archive", or_failed=True),
+        "compress": _planned(planned, "compress", or_failed=True),
+        "trash": _planned(planned, "trash"),
+    }
+    agreed = Agreed(places, pruning, planned.dues)
     scope = replace(scope, only=_planned(planned, or_failed=True), agreed=agreed)
     return run.execute(settings, time.time(), driver.progress(quiet=quiet), scope, command="tidy")
 

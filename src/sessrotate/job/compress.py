@@ -38,10 +38,7 @@ def deed(job: Job) -> Iterator[Outcome]:
     found = rollouts.wanted(after if is_named else max(after, units.DAY), job.now, least)
     if found and not is_named:
         found = rollouts.rested(found, job.now, journal.plain_since())
-    agreed = job.scope.agreed
-    found = [
-        each for each in found if job.wants(each) and (agreed is None or each in agreed.compress)
-    ]
+    found = [each for each in found if job.may("compress", each)]
     unread = clients.cold().unread_by(job.now) if found else ""
     if unread and not is_named:
         stay = "They stay as they are; `tidy SESSION` compresses one."

@@ -51,12 +51,11 @@ def anew(asked: str, wanted: Wanted, act: Act, *, live: bool = True) -> Iterator
 class Agreed(Struct, frozen=True):
     """What somebody was shown, and agreed to: nothing else goes out of sight, or is deleted.
 
-    `archive` are put away, and `compress` compressed where they are; `dues` are what goes of each
-    trash.
+    `places` are the sessions that are put away, compressed where they are, or whose trash is
+    emptied, by the step's name; `dues` are what goes of each trash.
     """
 
-    archive: frozenset[Place]
-    compress: frozenset[Place]
+    places: Mapping[str, Collection[Place]]
     pruning: PrunePlan
     dues: Mapping[Place, Due]
 
@@ -119,6 +118,11 @@ class Job(Struct):
         """Tell whether a session is one of those that are wanted and did not fail."""
         only = self.scope.only
         return where not in self.left and (only is None or where in only)
+
+    def may(self, step: str, where: Place) -> bool:
+        """Tell whether a step may do to a wanted session what has to be agreed to."""
+        agreed = self.scope.agreed
+        return self.wants(where) and (agreed is None or where in agreed.places[step])
 
     def archives(self) -> list[Place]:
         """Return the archives of sessions that are wanted and did not fail."""

@@ -102,11 +102,10 @@ class Report(Struct, frozen=True):
         """The names of the steps that changed a session, or would."""
         return frozenset(each.step.name for each in self.stages if each.count("planned", "done"))
 
-    @property
-    def passed_over(self) -> list[Outcome]:
-        """Those of sessions that stay as they are for a reason of their own."""
+    def passed_over(self, *, or_usual: bool = False) -> list[Outcome]:
+        """Return those of sessions that stay for a reason of their own, `or_usual` for any."""
         found = (each for _, each in self.outcomes if each.result == "nothing to do")
-        return [each for each in found if each.detail and not each.usual]
+        return [each for each in found if each.detail and (or_usual or not each.usual)]
 
     @property
     def code(self) -> int:
@@ -238,15 +237,16 @@ def _outcomes(step: Step, job: Job) -> Iterator[Outcome]:
 def _log(
     now: float, stages: list[Stage], seconds: float, code: int, *, by_hand: bool
 ) -> SessrotateError | None:
-    record = _record(now, stages, seconds, code)
     try:
-        run_log.add({**record, "by_hand": by_hand})
+        run_log.add(_record(now, stages, seconds, code, by_hand=by_hand))
     except SessrotateError as error:
         return error
     return None
 
 
-def _record(now: float, stages: list[Stage], seconds: float, code: int) -> dict[str, Any]:
+def _record(
+    now: float, stages: list[Stage], seconds: float, code: int, *, by_hand: bool
+) -> dict[str, Any]:
     failures = [
         {"step": stage.step.name, "session": each.session, "code": each.error.exit_code}
         for stage in stages
@@ -256,6 +256,7 @@ def _record(now: float, stages: list[Stage], seconds: float, code: int) -> dict[
     return {
         "at": datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
+        "by_hand": by_hand,
         "folder": str(clients.in_place().files.config_folder()),
         "version": __version__,
         "code": code,

@@ -28,6 +28,7 @@ from sessrotate.errors import storage
 from sessrotate.in_place import fleet, gain, operations, recover, room, waiting
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.outcome import Outcome, each, failure
+from sessrotate.in_place.room import NoRoomError
 from sessrotate.job import compress
 from sessrotate.retention import (
     bring_back,
@@ -257,10 +258,7 @@ def _due_for_archive(job: Job) -> list[Place]:
     # Whoever used a session within a day would look for it.
     older_than = None if rule.older_than is None else max(rule.older_than, units.DAY)
     found = put_away.wanted(older_than, rule.before_cleanup, job.now)
-    agreed = job.scope.agreed
-    return [
-        where for where in found if job.wants(where) and (agreed is None or where in agreed.archive)
-    ]
+    return [where for where in found if job.may("archive", where)]
 
 
 def _archivable(job: Job, where: Place) -> Forecast:
@@ -282,9 +280,13 @@ def _is_saved(job: Job, where: Place) -> bool:
 
 
 def _archive(job: Job, where: Place) -> int:
-    if not _is_saved(job, where):
-        put_away.check_room(where)
-    with job.progress("Archiving", put_away.plan(where)) as moving:
+    size = put_away.plan(where)
+    try:
+        put_away.check_room(where, size)
+    except NoRoomError:
+        if not _is_saved(job, where):
+            raise
+    with job.progress("Archiving", size) as moving:
         return put_away.put_away(where, job.wait, moving)
 
 
@@ -312,8 +314,7 @@ def _prune(job: Job) -> Iterator[Outcome]:
 def _trashes(job: Job) -> list[Place]:
     if job.doubt and job.settings.trash.grace:
         return []
-    agreed = job.scope.agreed
-    return [each for each in job.archives() if agreed is None or each in agreed.dues]
+    return [each for each in job.archives() if job.may("trash", each)]
 
 
 def _due(job: Job, where: Place) -> Forecast:

@@ -66,7 +66,7 @@ def summary(report: Report) -> str:
             text += " (not counting segments it would archive first and could then prune)"
     unusual: tuple[Result, ...] = ("in use", "failed")
     rest = [f"{many:,} {became}" for became in unusual if (many := report.count(became))]
-    if many := len(report.passed_over):
+    if many := len(report.passed_over()):
         why = "" if report.dry_run else " (`sessrotate run --dry-run` says why)"
         rest.append(f"{many:,} left {'as it is' if many == 1 else 'as they are'}{why}")
     line = "; ".join(filter(None, (text or "nothing to do", ", ".join(rest))))

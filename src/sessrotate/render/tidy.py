@@ -102,10 +102,7 @@ class Tidied(Struct, frozen=True):
     @property
     def passed_over(self) -> list[Outcome]:
         """The sessions of which it is said why they stay: of those that were named, each."""
-        if not self.is_named:
-            return self.report.passed_over
-        found = [each for _, each in self.report.outcomes if each.result == "nothing to do"]
-        return [each for each in found if each.detail]
+        return self.report.passed_over(or_usual=self.is_named)
 
     @property
     def code(self) -> int:

@@ -166,13 +166,14 @@ def measured(where: Place, near: Near | None = None) -> int:
         return disk_use.of(where.live, where.archive, *beside)
 
 
-def check_room(where: Place) -> None:
-    """Raise NoRoomError where a session cannot be compressed once it is put away.
+def check_room(where: Place, size: int) -> None:
+    """Raise NoRoomError where a session of so many bytes cannot be compressed once it is put away.
 
     It would be out of sight, and free nothing.
     """
     free = fs.free_bytes(where.config)
-    if free is not None and free < measured(where):
+    # Compressed it is no larger, but for its last blocks: else samples need not be read.
+    if free is not None and free < size + 2 * sizes.NEW * gain.BLOCK:
         room.check(where.config, expected(where).need)
 
 

@@ -255,8 +255,8 @@ def pruned(folder: Path, session: str, parts: Iterable[SegmentFile]) -> Iterator
     """
 
     def fate(part: SegmentFile) -> tuple[Pruned | None, bool]:
-        is_gone = part.pruned is None or not os.path.lexists(folder / names.TRASH / part.name)
-        return part.pruned, not is_gone
+        is_pruned = part.pruned is not None
+        return part.pruned, is_pruned and os.path.lexists(folder / names.TRASH / part.name)
 
     for (stone, is_in_trash), run in groupby(parts, key=fate):
         if stone is not None:
