@@ -194,7 +194,36 @@ def test_a_replaced_file_edited_in_place_is_kept_for_ever_and_doctor_says_so(hom
     assert (finding.kind, finding.path) == ("edited", str(pack))
 
 
+@pytest.mark.parametrize("rest", [b"", b'"half":1}\n'], ids=["whole", "completed since then"])
 def test_a_line_comes_over_once_wherever_a_crash_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rest: bytes
+) -> None:
+    homes.without_leases(monkeypatch)
+    lack(monkeypatch, "open_files")
+    at = 0
+    while True:
+        at += 1
+        home = homes.home(tmp_path / str(at), monkeypatch, DATA + (b"{" if rest else b""))
+        writer = held(home)
+        sealed(home)
+        os.write(writer, LATE)
+        os.close(writer)
+        home.append(rest)
+        before = DATA + (b"{" + rest if rest else b"")
+        crash = Faults(at)
+        with pytest.MonkeyPatch.context() as patch:
+            crash.install(patch)
+            with suppress(Killed):
+                home.rotate()
+        home.append(NEXT)
+        home.rotate()
+        told = home.stitched().removeprefix(before)
+        assert told in {LATE + NEXT, NEXT + LATE + NEXT}, at
+        if not crash.failed:
+            return
+
+
+def test_a_line_came_over_once_though_the_live_file_is_cut_before_the_record_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     homes.without_leases(monkeypatch)
@@ -206,16 +235,18 @@ def test_a_line_comes_over_once_wherever_a_crash_comes(
         writer = held(home)
         sealed(home)
         os.write(writer, LATE)
-        os.close(writer)
+        home.append(boundary(50) + row(51))
         crash = Faults(at)
         with pytest.MonkeyPatch.context() as patch:
             crash.install(patch)
             with suppress(Killed):
-                home.rotate()
-        home.append(NEXT)
+                home.restore()
+        os.write(writer, NEXT)
+        home.append(b'{"half":')
         home.rotate()
-        told = home.stitched().removeprefix(DATA)
-        assert told in {LATE + NEXT, NEXT + LATE + NEXT}, at
+        told = home.stitched()
+        assert (told.count(LATE), told.count(NEXT)) == (1, 1), at
+        os.close(writer)
         if not crash.failed:
             return
 

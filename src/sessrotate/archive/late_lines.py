@@ -46,7 +46,8 @@ def of_waiting(told: Waiting, pack: Source, live: Source) -> tuple[Span, bool]:
     known = told.mark.size
     if told.batch is not None:  # never before what is known, whatever a record says
         known = max(known, residue(replace(NO_SWAP, batch=told.batch), pack, live).start)
-    start, is_rest = whole(pack, known, live, is_ours=told.batch is not None)
+    # Half a line before that is the client's: the record calls no half of ours known.
+    start, is_rest = whole(pack, known, live, is_ours=known > told.mark.size)
     return Span(start, max(start, pack.size())), is_rest
 
 

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from sessrotate import fs, names
 from sessrotate.archive import clock, late_lines, place, record, state
-from sessrotate.archive.late_lines import batch_end, is_at, of_waiting, said_again, whole
+from sessrotate.archive.late_lines import batch_end, is_at, of_waiting, said_again
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Batch, Mark, Waiting
 from sessrotate.archive.state import State
@@ -92,7 +92,8 @@ def keep(found: State, was: FileIdentity) -> bool:
     if pack is None or live is None or begun is None:
         return False
     known, batch = found.residue.start if found.residue.size else pack.size(), begun.swap.batch
-    known, _ = whole(pack, known, live, is_ours=batch is not None)
+    if batch is not None and known > batch.span.start:  # half a line of ours is not known yet
+        known = pack.line_start(known)
     mark = Mark.of_pieces(pack.pieces(Span(0, known)))
     if pack.identity() != was or was.size != pack.size():
         return False
@@ -242,13 +243,13 @@ def _brought_over(place: Place, told: Waiting) -> Waiting:
             (late, is_rest), size = of_waiting(told, pack, live), live.size()
             start = late.start
             end = batch_end(pack, start, pack.line_start(late.end, start))
-            if end <= start:
+            if end <= start or (_is_torn(live) and not is_rest):  # a client is writing a line
+                # A batch says where in this live file it is: the next one may have less before it.
                 mark = Mark.of_pieces(pack.pieces(Span(0, start)))
-                told = replace(told, mark=mark, modified=here.modified_ns, batch=None)
-                _write(place, told)
-                return told
-            if _is_torn(live) and not is_rest:
-                return told  # a client is writing a line just now
+                now = replace(told, mark=mark, modified=here.modified_ns, batch=None)
+                if now != told:
+                    _write(place, now)
+                return now
             data = pack.read_at(start, end - start)
             told = replace(told, batch=Batch(Span(start, end), size))
             _write(place, told)
