@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.preview import Continues
-from sessrotate.render import columns, list_json
+from sessrotate.render import columns
 from sessrotate.render import list as render_list
 from sessrotate.render.common import size
 from sessrotate.render.list import Look
@@ -112,7 +112,7 @@ def test_where_nothing_is_cut_every_value_is_there(each: SessionInfo) -> None:
 
 @given(st.lists(ENTRIES, max_size=4))
 def test_json_holds_what_the_sessions_say(entries: list[SessionInfo]) -> None:
-    document = json.loads("".join(list_json.as_json(entries)))
+    document = json.loads("".join(render_list.as_json(entries)))
     told = [(each.id, each.bytes, each.title.text, each.project) for each in entries]
     names = ("session", "bytes", "title", "project")
     assert [tuple(each[name] for name in names) for each in document] == told
@@ -246,7 +246,7 @@ def test_what_nobody_used_is_called_so() -> None:
 
 
 def test_no_session_is_an_empty_list() -> None:
-    assert "".join(list_json.as_json([])) == "[]\n"
+    assert "".join(render_list.as_json([])) == "[]\n"
 
 
 @pytest.mark.parametrize(("by", "title"), [("gain", "gain"), ("disk", "on disk")])

@@ -27,7 +27,6 @@ from sessrotate.cli.options import (
 )
 from sessrotate.errors import printable
 from sessrotate.render import list as render_list
-from sessrotate.render import list_json
 from sessrotate.render.common import count
 from sessrotate.reports import listing
 from sessrotate.reports.session_info import ORDERS, SessionInfo, Wanted, in_order
@@ -113,7 +112,7 @@ def command(
         with streams.progress("Scanning", total, quiet=quiet) as progress:
             shown = in_order(listing.deepened(shown, progress, unread.__setitem__), by)
     if as_json:
-        streams.write_all(list_json.as_json(shown))
+        streams.write_all(render_list.as_json(shown))
     else:
         _show(shown, known, now, by)
         if others := clients.in_place().files.other_folders():

@@ -1,8 +1,9 @@
-"""What `list` shows: a table as wide as the terminal, or plain text. Pure.
+"""What `list` shows: a table as wide as the terminal, plain text, or JSON for programs. Pure.
 
 Rule: no line is wider than the terminal, and a size or a time is shown whole or not at all. Whole
 columns are left out, the least useful first; only projects and titles are shortened. Text from a
-session passes `safe_text` first, and colours come only from this module.
+session passes `safe_text` first, and colours come only from this module. The keys of the JSON
+(`docs/schema/list.json`) are a contract: new ones are added, none is changed. Sizes are in bytes.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from sessrotate import safe_text
 from sessrotate.render import columns
 from sessrotate.render.columns import Canvas, Columns, Row
-from sessrotate.render.common import count, size
+from sessrotate.render.common import count, json_rows, size
 from sessrotate.reports.session_info import SessionInfo, short_names
 from sessrotate.units import DAY
 
@@ -292,3 +293,48 @@ def ago(then: float, now: float) -> str:
 def moment(seconds: float) -> datetime:
     """Return a time in seconds since 1970 as a date that can be written, the nearest to it."""
     return datetime.fromtimestamp(min(max(seconds, _WRITABLE[0]), _WRITABLE[1]), UTC)
+
+
+# ── for programs ─────────────────────────────────────────────────────────────────────────────
+
+
+def as_json(entries: Iterable[SessionInfo]) -> Iterator[str]:
+    """Yield the document that `list --json` prints: a session a line (docs/schema/list.json)."""
+    yield from json_rows(map(_document, entries), "\n", "\n")
+    yield "\n"
+
+
+def _document(entry: SessionInfo) -> dict[str, Any]:
+    return {
+        "session": entry.id,
+        "client": entry.client,
+        "project": entry.project,
+        "path": str(entry.path),
+        "bytes": entry.bytes,
+        "archived_bytes": entry.archived_bytes,
+        "boundaries": entry.compactions,
+        "live_tail_bytes": entry.live_tail_bytes,
+        "modified": _iso(entry.modified),
+        "running": entry.is_running,
+        "restored": entry.is_restored,
+        "live": entry.is_live,
+        "put_away": entry.is_away,
+        "title": entry.title.text,
+        "title_source": entry.title.source,
+        "branch": entry.branch,
+        "started": entry.started,
+        "ended": entry.ended,
+        "segments": entry.segments,
+        "archived_disk_bytes": entry.archived_disk_bytes,
+        "archive_missing": entry.archive_missing,
+        "disk_bytes": entry.disk_bytes,
+        "gain_bytes": entry.gain_bytes,
+        "waiting_disk_bytes": entry.waiting_disk_bytes,
+        "side_bytes": entry.side_bytes,
+        "standing": entry.standing,
+        "continues": entry.continues and asdict(entry.continues),
+    }
+
+
+def _iso(seconds: float) -> str:
+    return moment(seconds).isoformat(timespec="milliseconds").replace("+00:00", "Z")
