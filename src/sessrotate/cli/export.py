@@ -23,6 +23,7 @@ from sessrotate.cli.options import (
     Since,
     Turns,
     Until,
+    choice,
     flag,
     one_of,
     paths_of,
@@ -39,8 +40,6 @@ from sessrotate.reports.session_info import Wanted, in_order
 FORMATS: Final = {"jsonl": ".jsonl", "markdown": ".md", "html": ".html"}
 """How files of each end; each is a module of `sessrotate.export` with a function `pieces`."""
 
-_NOT_FOR_TERMINALS: Final = {"html"}
-
 _LARGE: Final = 200_000_000
 """Bytes of history of which a page has about 100 MB: more than browsers like."""
 
@@ -48,12 +47,6 @@ _TOO_LARGE: Final = (
     "A page of {size} of history will be about half that size, and a browser may not open it. "
     "--split makes a page for each segment; --turns, --since, --until or --at export a part."
 )
-
-
-def _known(name: str) -> str:
-    if name not in FORMATS:
-        raise typer.BadParameter(f"{printable(name)} is not one of {', '.join(FORMATS)}.")
-    return name
 
 
 def command(
@@ -66,13 +59,7 @@ def command(
     project: Project = None,
     to: Annotated[
         str,
-        typer.Option(
-            "--format",
-            metavar="|".join(FORMATS),
-            callback=_known,
-            autocompletion=lambda: list(FORMATS),
-            help="The original lines for programs, or text for people.",
-        ),
+        choice("--format", FORMATS, "The original lines for programs, or text for people."),
     ] = "jsonl",
     output: Annotated[
         str | None,
@@ -130,9 +117,9 @@ def command(
     is_named_so = output is not None and output.endswith(tuple(filter(None, (os.sep, os.altsep))))
     is_folder = len(sessions) > 1 or is_named_so or (path is not None and path.is_dir())
     is_output = not (is_folder or split) and output in {None, "-"}
-    if is_output and streams.terminal_width() is not None and to in _NOT_FOR_TERMINALS:
+    if is_output and streams.terminal_width() is not None and to == "html":
         raise WrongUsageError(
-            f"This would print {to} on the terminal. Name a file with -o, or pipe the output into "
+            "This would print html on the terminal. Name a file with -o, or pipe the output into "
             "another command."
         )
 

@@ -20,6 +20,7 @@ from sessrotate.cli.options import (
     Project,
     Quiet,
     aged,
+    choice,
     client_of,
     flag,
     paths_of,
@@ -31,12 +32,6 @@ from sessrotate.render.common import count
 from sessrotate.reports import listing
 from sessrotate.reports.session_info import ORDERS, SessionInfo, Wanted, in_order
 from sessrotate.system import user_folders
-
-
-def _known(name: str) -> str:
-    if name not in ORDERS:
-        raise typer.BadParameter(f"{printable(name)} is not one of {', '.join(ORDERS)}.")
-    return name
 
 
 def command(
@@ -58,14 +53,12 @@ def command(
     ] = None,
     by: Annotated[
         str,
-        typer.Option(
+        choice(
             "--sort",
-            metavar="|".join(ORDERS),
-            callback=_known,
-            autocompletion=lambda: list(ORDERS),
-            help="Which sessions come first: the largest, those that take most disk space, those "
-            "whose rotation frees most (reads every file, as --deep), the latest, or the first in "
-            "the alphabet.",
+            ORDERS,
+            "Which sessions come first: the largest, those that take most disk space, those whose "
+            "rotation frees most (reads every file, as --deep), the latest, or the first in the "
+            "alphabet.",
         ),
     ] = "size",
     deep: Annotated[

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -65,6 +65,19 @@ def flag(name: str, text: str) -> Any:
     return typer.Option(name, help=text)
 
 
+def choice(name: str, words: Collection[str], text: str) -> Any:
+    """Return an option whose value is one of some words, which a shell completes."""
+
+    def known(word: str) -> str:
+        if word not in words:
+            raise typer.BadParameter(f"{printable(word)} is not one of {', '.join(words)}.")
+        return word
+
+    return typer.Option(
+        name, metavar="|".join(words), callback=known, autocompletion=lambda: [*words], help=text
+    )
+
+
 def sized(text: str) -> Any:
     """Return an option whose value is a size."""
     return typer.Option(parser=size, metavar="SIZE", help=text)
@@ -75,9 +88,9 @@ def aged(text: str, default: str | bool = True) -> Any:
     return typer.Option(parser=age, metavar="AGE", help=text, show_default=default)
 
 
-def counted(text: str, least: int = 1, default: str | bool = True) -> Any:
+def counted(text: str, least: int = 1) -> Any:
     """Return an option whose value is a whole number, `least` or more."""
-    return typer.Option(parser=whole(least), metavar="N", help=text, show_default=default)
+    return typer.Option(parser=whole(least), metavar="N", help=text)
 
 
 def client_of(name: str | None) -> str | None:

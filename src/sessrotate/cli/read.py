@@ -6,9 +6,8 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from msgspec.structs import replace
@@ -56,12 +55,8 @@ _TOLD: Final = 64
 """Records between two looks at the progress bar."""
 
 
-class Format(StrEnum):
-    """What `read` prints."""
-
-    TEXT = "text"
-    JSONL = "jsonl"
-    MARKDOWN = "markdown"
+Format = Literal["text", "jsonl", "markdown"]
+"""What `read` prints."""
 
 
 def command(
@@ -72,7 +67,7 @@ def command(
         typer.Option(
             "--format", help="Text for people, the original lines byte for byte, or Markdown."
         ),
-    ] = Format.TEXT,
+    ] = "text",
     history: Annotated[bool, flag("--history", "Show everything, across all segments.")] = False,
     segment: Annotated[
         list[int] | None, counted("Show only this segment. Can be repeated.", least=0)
@@ -146,12 +141,12 @@ def command(
         hidden = quiet or not streams.is_file()
         with streams.progress("Reading", total, quiet=hidden) as progress:
             if place is not None:
-                records = start.records(opened, place, are_lines=output is Format.JSONL)
+                records = start.records(opened, place, are_lines=output == "jsonl")
             else:
                 # With agents' records, which are counted where they are not shown.
                 agents = is_agents or choice.include is not None
                 records = _records(opened, segment, history=history, with_agents=agents)
-                if output is not Format.JSONL:
+                if output != "jsonl":
                     records = _opened(opened, opened.said(records))
             records = _watched(records, progress)
             for said in opened.cuts if history or segment or place else ():
@@ -164,12 +159,12 @@ def command(
 def _choice(
     output: Format, wanted: Part, grep: str | None, include: list[str] | None, *, brief: bool
 ) -> select.Choice:
-    if include and (brief or output is Format.JSONL):
+    if include and (brief or output == "jsonl"):
         why = "--brief shows a fixed selection" if brief else "--format jsonl hides nothing"
         raise WrongUsageError(f"{why}: leave out --include.")
     return select.Choice(
         part=wanted,
-        include=None if output is Format.JSONL else select.included(include or ()),
+        include=None if output == "jsonl" else select.included(include or ()),
         brief=brief,
         grep=None if grep is None else select.expression(grep, re.MULTILINE),
     )
@@ -233,7 +228,7 @@ def _show(
         hidden[word] += 1
 
     within = Within(choice.part)
-    if not is_sent and (choice.part.turns or output is Format.MARKDOWN):
+    if not is_sent and (choice.part.turns or output == "markdown"):
         within = Within(choice.part, part.turns_of(session))
     items = select.chosen(
         records,
@@ -246,7 +241,7 @@ def _show(
     )
     with pager.output() as write:
         pieces = _PIECES[output](session, items, choice, within)
-        if character is not None and output is Format.TEXT:
+        if character is not None and output == "text":
             pieces = _excerpt(((each, session.view(each)) for each in records), character)
         for piece in _batches(pieces, choice):
             write(piece)
@@ -348,4 +343,4 @@ def _markdown(
     return markdown.document(session, items, session.id, within)
 
 
-_PIECES: Final = {Format.TEXT: _text, Format.JSONL: _lines, Format.MARKDOWN: _markdown}
+_PIECES: Final = {"text": _text, "jsonl": _lines, "markdown": _markdown}

@@ -5,29 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sessrotate import find, fs, model
+from sessrotate import find, fs
 from sessrotate.archive import owner, state
 from sessrotate.cli import rotate, streams
 from sessrotate.cli.options import DryRun, Json, Quiet, SessionOrNone, Wait, Yes, flag
 from sessrotate.errors import RefusedError, RequestError, WrongUsageError, printable
+from sessrotate.model import Codec, Layout
 from sessrotate.reading import pieces
 from sessrotate.render import segment_table
 from sessrotate.render import split as render_split
 from sessrotate.segments import compressed_session, split
 from sessrotate.system.source import Source
-
-
-class Layout(StrEnum):
-    """How the segments are named; the values are `model.Layout`'s."""
-
-    numbered = "numbered"
-    linked = "linked"
 
 
 def command(
@@ -100,7 +93,7 @@ def command(
     _to_folder(
         path,
         out,
-        (layout or Layout.numbered).value,
+        layout or "numbered",
         "zstd" if compress else "plain",
         dry_run=dry_run,
         as_json=as_json,
@@ -111,8 +104,8 @@ def command(
 def _to_folder(
     path: Path,
     out: Path | None,
-    layout: model.Layout,
-    codec: model.Codec,
+    layout: Layout,
+    codec: Codec,
     *,
     dry_run: bool,
     as_json: bool,
