@@ -174,8 +174,7 @@ def _all(
         raise WrongUsageError("All sessions go to a folder: name a new one with -o FOLDER.")
     if scope.at is not None:
         raise WrongUsageError("--at is a place in one session: name that session.")
-    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        to_file.refuse(folder)
+    to_file.check_folder(folder)
     wanted = Wanted(project=project, paths=paths_of(project))
     found = in_order(filter(wanted.takes, listing.sessions(on_unread=_warn_unread)), "date")
     if not found:
@@ -265,8 +264,7 @@ def _write(
         done = to_file.write(target, export.pieces(session, scope), doing, size, quiet=quiet)
         where = printable(str(target), 1000)
     else:
-        if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
-            to_file.refuse(target)
+        to_file.check_folder(target)
         done = _write_pages(target, export.pages(session, scope), size, quiet=quiet)
         where = f"the pages that {printable(str(target / 'index.html'), 1000)} leads to"
     return f"Wrote {where} ({common.size(done)})."

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NoReturn
 
 from sessrotate import fs
 from sessrotate.cli import streams
@@ -16,6 +16,12 @@ def check(path: Path, option: str) -> None:
     """Raise RefusedError if `write` would, so that no work is done in vain."""
     if path.is_file() or path.is_dir():
         raise _exists(path, option)
+
+
+def check_folder(path: Path) -> None:
+    """Raise RefusedError if anything is there but an empty folder; `-o` is what named it."""
+    if os.path.lexists(path) and (not path.is_dir() or any(path.iterdir())):
+        raise _exists(path, "-o")
 
 
 def write(
@@ -54,11 +60,6 @@ def write(
         if not isinstance(error.__cause__, FileExistsError):
             raise
         raise _exists(path, option) from None
-
-
-def refuse(path: Path) -> NoReturn:
-    """Raise the error that something has a name already."""
-    raise _exists(path, "-o")
 
 
 def _exists(path: Path, option: str) -> RefusedError:
