@@ -62,16 +62,11 @@ _ENDING: Final = frozenset({"tidy", "run"})
 
 
 class LastRun(Struct, frozen=True):
-    """When the newest run began (ISO 8601, UTC), its exit code, and the sessions that failed.
-
-    `seconds` is how long it took; `by_hand`: a person started it.
-    """
+    """When the newest run began (ISO 8601, UTC), its exit code, and the sessions that failed."""
 
     at: str
     code: int
     failed: tuple[str, ...] = ()
-    seconds: float = 0.0
-    by_hand: bool = False
 
 
 class Standing(Struct, frozen=True):
@@ -245,10 +240,10 @@ def last(*, by_itself: bool = False, or_killed: bool = False) -> LastRun | None:
             found: Any = json.loads(line)
             at, code, failures = found["at"], found["code"], found.get("failures", [])
             failed = dict.fromkeys(str(each["session"]) for each in failures)
-            seconds, by_hand = float(found.get("seconds", 0.0)), found.get("by_hand") is True
-            is_wanted = found.get("folder", here) == here and not (by_itself and by_hand)
+            is_other = by_itself and found.get("by_hand") is True
+            is_wanted = found.get("folder", here) == here and not is_other
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
         if is_wanted and isinstance(at, str) and isinstance(code, int):
-            return LastRun(at, code, tuple(filter(None, failed)), seconds, by_hand)
+            return LastRun(at, code, tuple(filter(None, failed)))
     return None
