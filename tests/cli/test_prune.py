@@ -621,7 +621,7 @@ def test_what_another_process_prunes_before_the_answer_is_not_deleted(
 ) -> None:
     another(home, "second-session", DATA)
     called("prune", ID, "--keep-last", "3", "--yes")
-    real, in_between = journal.begin, [("prune", "second-session", *LAST_TWO, "--yes")]
+    real, in_between = journal.Journal, [("prune", "second-session", *LAST_TWO, "--yes")]
     in_between.append(("prune", ID, *LAST_TWO, "--yes"))
 
     def begin(*words: Any, **more: Any) -> journal.Journal:
@@ -629,7 +629,7 @@ def test_what_another_process_prunes_before_the_answer_is_not_deleted(
             assert called(*in_between.pop()).code == 0
         return real(*words, **more)
 
-    monkeypatch.setattr(journal, "begin", begin)
+    monkeypatch.setattr(journal, "Journal", begin)
     ended = called("prune", "--all", "--empty-trash", "--grace", "0", "--yes")
     assert ended.code == 0
     assert "1 pruned segment: no command brings" in ended.out

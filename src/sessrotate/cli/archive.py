@@ -64,7 +64,7 @@ def command(
 
     is_bulk = older_than is not None or len(wanted) > 1
     name = "archive" if older_than is None else "archive --older-than"
-    kept = journal.begin(name, is_kept=is_bulk and not dry_run)
+    kept = journal.Journal(name, is_kept=is_bulk and not dry_run)
 
     def shown(found: Sequence[Outcome], *, dry_run: bool) -> Shown:
         told = outcomes.shown(

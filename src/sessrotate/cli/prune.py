@@ -155,7 +155,7 @@ def command(
             return Outcome(where, "done", trash.empty(where, grace, now, wait, anew, shown=shown))
 
         name = "prune --all" if every else "prune"
-        kept = journal.begin(name, is_kept=every or len(wanted) > 1)
+        kept = journal.Journal(name, is_kept=every or len(wanted) > 1)
         pruned = [*kept.noting("prune", prune.execute(planned, wait))]
         emptied = [*kept.noting("trash", each(dues, empty))]
         freed = disk - trash.measured(wanted) if going.is_due else 0

@@ -159,7 +159,7 @@ def _run_many(
     planned = [*_each(wanted, options, dry_run=True, least=least or 0)]
     chosen = {entry.where for entry in planned if entry.result == "planned"}
     seen = archives.changed(() if options.as_json else planned)
-    kept = journal.begin("rotate --all" if options.is_every else "rotate")
+    kept = journal.Journal("rotate --all" if options.is_every else "rotate")
 
     def shown(found: list[Outcome], *, dry_run: bool) -> Shown:
         told = outcomes.shown(

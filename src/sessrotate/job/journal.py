@@ -75,10 +75,11 @@ def standing(where: Place) -> Standing:
 class Journal:
     """What one run did so far. It is in the log from the first session on that was changed.
 
-    `failure` is why the last line could not be written, None if it was: that stops no run.
+    Unless it `is_kept` nothing ever is: of one session that was named, its owner knows. `failure`
+    is why the last line could not be written, None if it was: that stops no run.
     """
 
-    def __init__(self, command: str, *, is_kept: bool) -> None:
+    def __init__(self, command: str, *, is_kept: bool = True) -> None:
         self._command, self._is_kept = command, is_kept
         self._number, self._at = 0, ""
         self.failure: SessrotateError | None = None
@@ -115,14 +116,6 @@ class Journal:
             self._number = run_log.note(change).run
         except SessrotateError as error:
             self.failure = error
-
-
-def begin(command: str, *, is_kept: bool = True) -> Journal:
-    """Return the journal of a run of this command; nothing is written yet.
-
-    Unless `is_kept` nothing ever is: of one session that was named, its owner knows.
-    """
-    return Journal(command, is_kept=is_kept)
 
 
 def undone(change: Change, where: Place) -> SessrotateError | None:

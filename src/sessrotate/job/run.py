@@ -24,7 +24,7 @@ from sessrotate.clients.common import is_folder
 from sessrotate.errors import INTERRUPTED, SessrotateError, storage
 from sessrotate.in_place import outcome, room
 from sessrotate.in_place.outcome import Outcome, Result
-from sessrotate.job import journal, run_log
+from sessrotate.job import run_log
 from sessrotate.job.job import EVERYTHING, Job, Recall, Scope, anew
 from sessrotate.job.journal import Journal
 from sessrotate.job.steps import STEPS, Step, recovered
@@ -142,7 +142,7 @@ def plan(
         known=known,
         near={},
     )
-    unkept = journal.begin("run", is_kept=False)
+    unkept = Journal("run", is_kept=False)
     stages = _retried([*_stages(job, unkept)], job, unkept)
     return replace(_report(job, stages), saving=_saving(settings))
 
@@ -162,7 +162,7 @@ def execute(
     Raises InUseError, and logs nothing, if another run is in progress.
     """
     stages: list[Stage] = []
-    begun, kept = time.monotonic(), journal.begin(command)
+    begun, kept = time.monotonic(), Journal(command)
     with _alone():
         doubt = clock.doubt(now)  # before this run writes anything, which would be a sign
         job = Job(settings, now, WAIT, progress, dry_run=False, doubt=doubt, scope=scope)
