@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -237,38 +237,36 @@ def _outcomes(step: Step, job: Job) -> Iterator[Outcome]:
 def _log(
     now: float, stages: list[Stage], seconds: float, code: int, *, by_hand: bool
 ) -> SessrotateError | None:
-    try:
-        run_log.add(_record(now, stages, seconds, code, by_hand=by_hand))
-    except SessrotateError as error:
-        return error
-    return None
-
-
-def _record(
-    now: float, stages: list[Stage], seconds: float, code: int, *, by_hand: bool
-) -> dict[str, Any]:
+    """Add the line of a run to the log; return why that could not be done."""
     failures = [
         {"step": stage.step.name, "session": each.session, "code": each.error.exit_code}
         for stage in stages
         for each in stage.outcomes
         if each.result == "failed" and each.error is not None
     ]
-    return {
-        "at": datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds"),
-        "seconds": round(seconds, 3),
-        "by_hand": by_hand,
-        "folder": str(clients.in_place().files.config_folder()),
-        "version": __version__,
-        "code": code,
-        "steps": {
-            stage.step.name: {
-                "done": stage.count("done"),
-                "in_use": stage.count("in use"),
-                "failed": stage.count("failed"),
-                "bytes": stage.bytes,
-            }
-            for stage in stages
-            if stage.is_on
-        },
-        "failures": failures[:_MOST_FAILURES],
+    steps = {
+        stage.step.name: {
+            "done": stage.count("done"),
+            "in_use": stage.count("in use"),
+            "failed": stage.count("failed"),
+            "bytes": stage.bytes,
+        }
+        for stage in stages
+        if stage.is_on
     }
+    try:
+        run_log.add(
+            {
+                "at": datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds"),
+                "seconds": round(seconds, 3),
+                "by_hand": by_hand,
+                "folder": str(clients.in_place().files.config_folder()),
+                "version": __version__,
+                "code": code,
+                "steps": steps,
+                "failures": failures[:_MOST_FAILURES],
+            }
+        )
+    except SessrotateError as error:
+        return error
+    return None
