@@ -26,7 +26,7 @@ from sessrotate.cli.options import (
     flag,
 )
 from sessrotate.errors import WrongUsageError
-from sessrotate.parsing.records import Record, on_one_line
+from sessrotate.parsing.records import Record
 from sessrotate.reading import part, select, start
 from sessrotate.reading.pair_tools import paired
 from sessrotate.reading.part import Part, Within
@@ -325,14 +325,9 @@ def _text(
 def _lines(
     session: Opened, items: Iterator[Viewed], _choice: select.Choice, _within: Within
 ) -> Iterator[bytes]:
-    is_ended = True
-    for record, _ in items:
-        if not is_ended:  # a torn line that others follow
-            yield b"\n"
-        yield from map(on_one_line, session.bytes_of(record))
-        is_ended = record.is_ended
-        if is_ended:
-            yield b"\n"
+    from sessrotate.export import jsonl  # noqa: PLC0415 - not needed for the other formats
+
+    return jsonl.lines(session, (record for record, _ in items))
 
 
 def _markdown(

@@ -75,16 +75,20 @@ def _lines(session: Session, reader: Quick, known: Known) -> Iterator[bytes | me
 
 def _records(session: Session, scope: Scope) -> Iterator[bytes]:
     """Yield each record once, as a line."""
-    is_ended = True
     view = (lambda _record: None) if scope.part.is_all else session.view
     viewed = ((record, view(record)) for record in scope.records(session))
-    for record, _ in scope.within(session, has_rewound=True).of(viewed):
-        if record.is_carried:  # what is new in it follows as records of its own
-            continue
+    found = (record for record, _ in scope.within(session, has_rewound=True).of(viewed))
+    # What is new in one that is carried follows as records of its own.
+    return lines(session, (record for record in found if not record.is_carried))
+
+
+def lines(session: Session, records: Iterable[Record]) -> Iterator[bytes]:
+    """Yield records as lines, in pieces; a torn one that others follow ends here."""
+    is_ended = True
+    for record in records:
         if not is_ended:
             yield b"\n"
-        whole = (record.line,) if record.is_whole else session.bytes_of(record)
-        yield from map(on_one_line, whole)
+        yield from map(on_one_line, session.bytes_of(record))
         is_ended = record.is_ended
         if is_ended:
             yield b"\n"
