@@ -33,7 +33,6 @@ from sessrotate.export.scope import Exported, Scope, file_name
 from sessrotate.reading import part, start
 from sessrotate.reading.session import Session, open_session
 from sessrotate.render import common
-from sessrotate.render.list import moment
 from sessrotate.reports import listing
 from sessrotate.reports.session_info import Wanted, in_order
 
@@ -199,7 +198,7 @@ def _all(
             fs.remove_files(folder, [target.name])
         else:
             file = f"{target.name}/index.html" if split else target.name
-            used = moment(entry.last_used).isoformat()
+            used = common.moment(entry.last_used).isoformat()
             told = (entry.client, entry.title.text, entry.project, used)
             size = entry.bytes + (entry.archived_bytes or 0)
             written.append(Exported(file, entry.name, *told, size))

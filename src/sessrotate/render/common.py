@@ -31,6 +31,9 @@ _LONGEST: Final = 1000
 _ESCAPE: Final = re.compile(r"\\(?:[^u]|ud[89ab]..\\ud[c-f]..|u(d[89a-f]..))")
 """An escape in JSON that is all ASCII; the group is half of a character."""
 
+_WRITABLE: Final = (-62_135_596_800.0, 253_402_300_799.0)
+"""The times that can be written, in seconds since 1970: the years 1 to 9999."""
+
 CLIENTS: Final = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini"}
 """What the clients are called."""
 
@@ -42,6 +45,11 @@ PUT_AWAY: Final = (
 
 
 size: Final = units.amount
+
+
+def moment(seconds: float) -> datetime:
+    """Return a time in seconds since 1970 as a date that can be written, the nearest to it."""
+    return datetime.fromtimestamp(min(max(seconds, _WRITABLE[0]), _WRITABLE[1]), UTC)
 
 
 def time(text: str | None) -> str:

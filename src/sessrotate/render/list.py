@@ -11,7 +11,6 @@ from __future__ import annotations
 import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from msgspec.structs import asdict, replace
 from sessrotate import safe_text
 from sessrotate.render import columns
 from sessrotate.render.columns import Canvas, Columns, Row
-from sessrotate.render.common import count, json_rows, size
+from sessrotate.render.common import count, json_rows, moment, size
 from sessrotate.reports.session_info import SessionInfo, short_names
 from sessrotate.units import DAY
 
@@ -37,9 +36,6 @@ _AGES: Final = (
 
 _NOW: Final = 60.0
 """Seconds within which something happened just now."""
-
-_WRITABLE: Final = (-62_135_596_800.0, 253_402_300_799.0)
-"""The times that can be written, in seconds since 1970: the years 1 to 9999."""
 
 LEAST: Final = {"session": 40, "project": 12, "title": 16}
 """Columns that a long id, a project or a title needs; others are left out to get them."""
@@ -288,11 +284,6 @@ def ago(then: float, now: float) -> str:
         return "just now"
     unit, name = next((unit, name) for limit, unit, name in _AGES if age < limit)
     return f"{count(int(age / unit), name)} ago"
-
-
-def moment(seconds: float) -> datetime:
-    """Return a time in seconds since 1970 as a date that can be written, the nearest to it."""
-    return datetime.fromtimestamp(min(max(seconds, _WRITABLE[0]), _WRITABLE[1]), UTC)
 
 
 # ── for programs ─────────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,6 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import safe_text
@@ -28,8 +27,6 @@ _NARROWEST: Final = 40
 _TITLE: Final = 80
 _PROJECT: Final = 100
 _MARGIN: Final = "    "
-_TIMES: Final = (-62_135_596_800.0, 253_402_300_799.0)
-"""The times that can be written, in seconds since 1970: the years 1 to 9999."""
 
 
 class Results:
@@ -173,10 +170,7 @@ def _were(number: int) -> str:
 
 
 def _heading(info: SessionInfo, name: str) -> str:
-    ended = info.ended
-    if ended is None:
-        seconds = min(max(info.last_used, _TIMES[0]), _TIMES[1])
-        ended = datetime.fromtimestamp(seconds, UTC).isoformat()
+    ended = common.moment(info.last_used).isoformat() if info.ended is None else info.ended
     words = [
         safe_text.line(name),
         safe_text.clipped(info.title.text, _TITLE),
