@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import typer
 from msgspec.structs import asdict
 
 from sessrotate import doctor
-from sessrotate.cli import streams
+from sessrotate.cli import driver
 from sessrotate.cli.options import Json
 from sessrotate.errors import printable
 from sessrotate.render import common
+from sessrotate.render.outcomes import Shown
 
 
 def command(*, as_json: Json = False) -> None:
@@ -18,17 +18,14 @@ def command(*, as_json: Json = False) -> None:
     The exit code is 0 if everything is fine and 1 if not. Nothing is changed.
     """
     settings, found = doctor.look()
-    if as_json:
-        document = {
-            "ok": not found,
-            "settings": {setting.name: setting.value for setting in settings},
-            "numbers": {each.name: each.number for each in settings if each.number is not None},
-            "findings": [asdict(finding) for finding in found],
-        }
-        streams.write(common.as_json(document))
-    else:
-        lines = [f"{setting.name}: {printable(setting.value, 1000)}" for setting in settings]
-        lines += [common.located(printable(each.path), each.detail) for each in found]
-        streams.write_lines(lines if found else [*lines, "No problems found."])
-    if found:
-        raise typer.Exit(1)
+    document = {
+        "ok": not found,
+        "settings": {setting.name: setting.value for setting in settings},
+        "numbers": {each.name: each.number for each in settings if each.number is not None},
+        "findings": [asdict(finding) for finding in found],
+    }
+    lines = [f"{setting.name}: {printable(setting.value, 1000)}" for setting in settings]
+    lines += [common.located(printable(each.path), each.detail) for each in found]
+    lines += [] if found else ["No problems found."]
+    shown = Shown(lines, [common.as_json(document)], code=int(bool(found)))
+    driver.end(shown, as_json=as_json)
