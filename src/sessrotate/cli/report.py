@@ -93,7 +93,7 @@ def _all(*, kinds: bool, as_json: bool, html: Path | None, quiet: bool) -> None:
         streams.write_all(common.json_parts(report_json.machine(report)))
     elif html is None:
         streams.write_lines(render_report.machine(report, streams.canvas()))
-    if errors.failures:  # whatever it is: of all sessions, some could not be read
+    if errors.is_any:  # whatever it is: of all sessions, some could not be read
         is_only_hidden = {each.path for each in errors.unread} <= find.hidden().keys()
         raise typer.Exit(1 if is_only_hidden else StorageError.exit_code)
 

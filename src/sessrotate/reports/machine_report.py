@@ -13,16 +13,14 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate, pairwise
-from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import clients
 from sessrotate.archive import restored
 from sessrotate.clients.in_place import Cleanup
-from sessrotate.errors import SessrotateError, StorageError
+from sessrotate.errors import SessrotateError
 from sessrotate.in_place import gain
 from sessrotate.reports import discovery, growth, next_steps, session_report
 from sessrotate.reports.counting import Counts
@@ -37,18 +35,11 @@ WORTH_TWO: Final = 1_000
 """Sessions, of more than 1 ms each, that are worth a second process."""
 
 
-class _Failure(Struct, frozen=True):
-    """A session that could not be read, and why."""
-
-    path: Path
-    error: SessrotateError
-
-
 class Errors:
-    """What could not be read, each reported once; `failures` are of files that still exist."""
+    """What could not be read, each reported once; `is_any` is whether any of it still exists."""
 
     def __init__(self, on_error: Callable[[UnreadSession], None]) -> None:
-        self.failures: list[SessrotateError] = []
+        self.is_any = False
         self._unread: dict[str, UnreadSession] = {}
         self._on_error: Final = on_error
 
@@ -59,19 +50,17 @@ class Errors:
 
     def told(self, path: str, reason: str) -> None:
         """Report what could not even be listed."""
-        self.failures.append(StorageError(reason))
-        self._note(path, reason)
+        self.is_any = True
+        self._note(UnreadSession(path, reason))
 
-    def failed(self, path: Path, error: SessrotateError) -> None:
+    def failed(self, unread: UnreadSession) -> None:
         """Report a session that could not be read; if it disappeared, that is not a failure."""
-        if os.path.lexists(path):
-            self.failures.append(error)
-        self._note(str(path), str(error))
+        self.is_any = self.is_any or os.path.lexists(unread.path)
+        self._note(unread)
 
-    def _note(self, path: str, reason: str) -> None:
-        if path not in self._unread:
-            self._unread[path] = UnreadSession(path, reason)
-            self._on_error(self._unread[path])
+    def _note(self, unread: UnreadSession) -> None:
+        if self._unread.setdefault(unread.path, unread) is unread:
+            self._on_error(unread)
 
 
 def found(errors: Errors) -> list[FoundSession]:
@@ -99,8 +88,8 @@ def of_machine(
     side_bytes = sum(each.info.side_bytes for each in listed)
     infos = [each.info for each in listed]
     for report, done in _reports(listed, progress, counts):
-        if isinstance(report, _Failure):
-            errors.failed(report.path, report.error)
+        if isinstance(report, UnreadSession):
+            errors.failed(report)
         else:
             sessions.append(report)
         progress(done)
@@ -134,7 +123,7 @@ def _steps(infos: Iterable[SessionInfo], reports: Iterable[SessionReport]) -> tu
 
 def _reports(
     listed: list[FoundSession], progress: Callable[[int], None], counts: Counts | None
-) -> Iterator[tuple[SessionReport | _Failure, int]]:
+) -> Iterator[tuple[SessionReport | UnreadSession, int]]:
     """Yield the report of each session, or why there is none, with the bytes done; empty the list.
 
     What is counted is counted in this process, and takes long.
@@ -159,11 +148,11 @@ def _report(
     running: Container[str],
     counts: Counts | None,
     rule: Cleanup,
-) -> SessionReport | _Failure:
+) -> SessionReport | UnreadSession:
     try:
         report = session_report.of_found(found, progress, running=running, kinds=counts)
     except SessrotateError as error:
-        return _Failure(session_report.path_of(found), error)
+        return UnreadSession(str(session_report.path_of(found)), str(error))
     return replace(report, disk_bytes=found.info.disk_bytes, deletes_at=_deletes_at(found, rule))
 
 
