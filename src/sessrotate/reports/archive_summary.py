@@ -150,16 +150,12 @@ def _away(where: Place, found: ArchiveSummary) -> ArchiveSummary:
         is_plain = source.path.name == where.live.name
         away = file_edges.of_source(source, source.size(), with_tail=is_plain)
     known = 0 if found.content_bytes is None else found.content_bytes
-    header = live_header.parse(_first_line(away), where.session)
+    header = file_edges.header(where.session, away)
     own = away.size if header is None else max(0, away.size - live_header.prefix(header))
     return replace(found, content_bytes=known + own, away=away)
 
 
 def _counted(where: Place, newest: Edges | None) -> int:
     """Return how many segments the live file with these edges counts as archived."""
-    header = None if newest is None else live_header.parse(_first_line(newest), where.session)
+    header = None if newest is None else file_edges.header(where.session, newest)
     return 0 if header is None else header.index
-
-
-def _first_line(edges: Edges) -> bytes:
-    return edges.head[: edges.head.find(b"\n") + 1]

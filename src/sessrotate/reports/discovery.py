@@ -213,7 +213,7 @@ def of_place(
         return None
     held = held or NOTHING
     newest = here or held.away
-    header = None if newest is None else _header(where, newest)
+    header = None if newest is None else file_edges.header(where.session, newest)
     is_copy = (
         header is not None
         and where.session not in folder.archives
@@ -226,7 +226,8 @@ def of_place(
         else:
             gone = f"{amount(header.start)} of history is missing here"
             unread(str(where.archive), f"{gone}: `sessrotate doctor` says more")
-    seen = _preview(where.session, newest, held, brief=brief)
+    edges = newest or file_edges.NOTHING
+    seen = file_edges.sight(where.session, edges, held.head, brief=brief)
     if here is None and held.used:
         seen = replace(seen, ended=held.used)
     if is_copy:  # of the session's own live file, in another project
@@ -320,15 +321,6 @@ def _found(
     return FoundSession(info, sight, where, file, held.boundaries)
 
 
-def _preview(session: str, newest: Edges | None, held: ArchiveSummary, *, brief: bool) -> Sight:
-    """Return what is in sight; where a session was rotated, it begins with its archive."""
-    if newest is None:
-        newest = file_edges.NOTHING
-    if brief:
-        return file_edges.brief(session, newest, held.head)
-    return file_edges.sight(session, newest, held.head)
-
-
 def _compactions(
     newest: Edges | None, header: LiveHeader | None, held: ArchiveSummary
 ) -> tuple[int | None, int | None]:
@@ -340,10 +332,6 @@ def _compactions(
     start = live_header.prefix(header) if header is not None else 0
     count, tail = file_edges.compactions(newest, clients.in_place().files, start)
     return None if count is None else held.compactions + count, tail
-
-
-def _header(where: Place, newest: Edges) -> LiveHeader | None:
-    return live_header.parse(newest.head[: newest.head.find(b"\n") + 1], where.session)
 
 
 def _gain(

@@ -20,6 +20,8 @@ from sessrotate.clients.preview import EDGE, Sight, edges_of
 from sessrotate.clients.protocol import Client
 from sessrotate.model import Boundary, Span
 from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT
+from sessrotate.segments import live_header
+from sessrotate.segments.live_header import LiveHeader
 from sessrotate.system import inside
 from sessrotate.system.disk_use import allocated
 from sessrotate.system.source import Source, is_zeros
@@ -107,19 +109,20 @@ def of_source(source: Source, size: int, *, with_tail: bool = True) -> Edges:
     return Edges(head, tail, size, found.modified_ns, (found.device, found.inode))
 
 
-def sight(session: str, newest: Edges, older: bytes) -> Sight:
+def sight(session: str, newest: Edges, older: bytes, *, brief: bool = False) -> Sight:
     """Return what is in sight of a session of Claude Code, whose archive begins with `older`.
 
-    That is empty where it was never rotated.
+    That is empty where it was never rotated. In `brief`, only whether somebody used the session,
+    and when.
     """
     edges = clients.in_place().edges
-    return edges.of_live(session, newest.head, newest.tail, older, is_whole=newest.is_whole)
+    look = edges.brief if brief else edges.of_live
+    return look(session, newest.head, newest.tail, older, is_whole=newest.is_whole)
 
 
-def brief(session: str, newest: Edges, older: bytes) -> Sight:
-    """Return of the same only whether somebody used the session, and when."""
-    edges = clients.in_place().edges
-    return edges.brief(session, newest.head, newest.tail, older, is_whole=newest.is_whole)
+def header(session: str, edges: Edges) -> LiveHeader | None:
+    """Return the header of a rotated session's live file, None where it begins with none."""
+    return live_header.parse(edges.head[: edges.head.find(b"\n") + 1], session)
 
 
 def _facts(status: os.stat_result) -> tuple[int, int, tuple[int, int]]:
