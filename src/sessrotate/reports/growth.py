@@ -38,15 +38,7 @@ def day_of(text: str | None) -> str | None:
     """Return the day of a record's time (`2026-03-01`), None if it is not a time."""
     if text is None:
         return None
-    if text.endswith("Z"):
-        return _checked(text[:10])
-    found = moment(text)
-    return None if found is None else found.date().isoformat()
-
-
-@lru_cache(maxsize=4096)
-def _checked(day: str) -> str | None:
-    found = moment(day)
+    found = moment(text[:10] if text.endswith("Z") else text)
     return None if found is None else found.date().isoformat()
 
 
