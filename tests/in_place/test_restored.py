@@ -97,7 +97,7 @@ def test_its_bytes_count_on_the_disk(home: Home) -> None:
         f" on disk, {shown(size - note)} of it until a grace period is over"
         in called("report", "--all").out
     )
-    told = {setting.name: setting.number for setting in doctor.settings()}
+    told = {setting.name: setting.number for setting in doctor.look()[0]}
     assert told["archives of restored sessions"] == 1
     assert told["on disk for those"] == size - note
 

@@ -52,7 +52,7 @@ from sessrotate.retention import restore, sizes, transaction, trash
 from sessrotate.system import inside, locks
 from sessrotate.system.source import PIECE, is_zeros
 
-__all__ = ["Finding", "Setting", "findings", "look", "settings"]
+__all__ = ["Finding", "Setting", "findings", "look"]
 
 Say = Callable[..., Finding]
 """`finding`, of one archive."""

@@ -40,12 +40,11 @@ class Setting(Struct, frozen=True):
     number: int | None = None
 
 
-def settings(archives: Sequence[Place] | None = None) -> Iterator[Setting]:
+def settings(archives: Sequence[Place]) -> Iterator[Setting]:
     """Yield which folders are used, and how many sessions and archives they have.
 
-    `archives` are all of this machine, if somebody knows them.
+    `archives` are all of this machine.
     """
-    archives = [*place.archives()] if archives is None else archives
     client = clients.in_place()
     projects = client.files.projects_folder()
     yield Setting("Claude Code projects", str(projects))
