@@ -240,9 +240,10 @@ def _show(
         within=within,
     )
     with pager.output() as write:
-        pieces = _PIECES[output](session, items, choice, within)
+        pieces = _pieces(session, items, choice, output, within)
         if character is not None and output == "text":
-            pieces = _excerpt(((each, session.view(each)) for each in records), character)
+            viewed = ((each, session.view(each)) for each in records)
+            pieces = _encoded(conversation.excerpt(viewed, character, _style()))
         for piece in _batches(pieces, choice):
             write(piece)
             shown += 1
@@ -306,36 +307,20 @@ def _encoded(lines: Iterator[str]) -> Iterator[bytes]:
     return (f"{line}\n".encode(encoding, "replace") for line in lines)
 
 
-def _excerpt(items: Iterator[Viewed], character: int) -> Iterator[bytes]:
-    return _encoded(conversation.excerpt(items, character, _style()))
-
-
-def _text(
-    session: Opened, items: Iterator[Viewed], choice: select.Choice, _within: Within
+def _pieces(
+    session: Opened, items: Iterator[Viewed], choice: select.Choice, output: Format, within: Within
 ) -> Iterator[bytes]:
+    """Return the records as they are printed; what only one format needs is loaded for it."""
+    if output == "jsonl":
+        from sessrotate.export import jsonl  # noqa: PLC0415
+
+        return jsonl.lines(session, (record for record, _ in items))
+    if output == "markdown":
+        from sessrotate.export import markdown  # noqa: PLC0415
+
+        return markdown.document(session, items, session.id, within)
     style = _style(whole_tools="tools" in (choice.include or ()))
     if choice.grep is not None and not choice.brief:
-        lines = conversation.hits(items, choice.grep, style)
-    else:
-        boundaries = {info.index: info.boundary for info in session.segments if info.boundary}
-        lines = conversation.conversation(paired(items), boundaries, style)
-    return _encoded(lines)
-
-
-def _lines(
-    session: Opened, items: Iterator[Viewed], _choice: select.Choice, _within: Within
-) -> Iterator[bytes]:
-    from sessrotate.export import jsonl  # noqa: PLC0415 - not needed for the other formats
-
-    return jsonl.lines(session, (record for record, _ in items))
-
-
-def _markdown(
-    session: Opened, items: Iterator[Viewed], _choice: select.Choice, within: Within
-) -> Iterator[bytes]:
-    from sessrotate.export import markdown  # noqa: PLC0415 - not needed for the other formats
-
-    return markdown.document(session, items, session.id, within)
-
-
-_PIECES: Final = {"text": _text, "jsonl": _lines, "markdown": _markdown}
+        return _encoded(conversation.hits(items, choice.grep, style))
+    boundaries = {info.index: info.boundary for info in session.segments if info.boundary}
+    return _encoded(conversation.conversation(paired(items), boundaries, style))
