@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from sessrotate import fs
-from sessrotate.job import journal
+from sessrotate.job import run_log
 from sessrotate.job.config import keys
 from sessrotate.retention.policy import Policy
 from sessrotate.system import locks, user_folders
@@ -621,15 +621,15 @@ def test_what_another_process_prunes_before_the_answer_is_not_deleted(
 ) -> None:
     another(home, "second-session", DATA)
     called("prune", ID, "--keep-last", "3", "--yes")
-    real, in_between = journal.Journal, [("prune", "second-session", *LAST_TWO, "--yes")]
+    real, in_between = run_log.Journal, [("prune", "second-session", *LAST_TWO, "--yes")]
     in_between.append(("prune", ID, *LAST_TWO, "--yes"))
 
-    def begin(*words: Any, **more: Any) -> journal.Journal:
+    def begin(*words: Any, **more: Any) -> run_log.Journal:
         while in_between:
             assert called(*in_between.pop()).code == 0
         return real(*words, **more)
 
-    monkeypatch.setattr(journal, "Journal", begin)
+    monkeypatch.setattr(run_log, "Journal", begin)
     ended = called("prune", "--all", "--empty-trash", "--grace", "0", "--yes")
     assert ended.code == 0
     assert "1 pruned segment: no command brings" in ended.out

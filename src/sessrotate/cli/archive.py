@@ -19,7 +19,7 @@ from sessrotate.errors import printable
 from sessrotate.in_place import room
 from sessrotate.in_place.outcome import Outcome, each, failure
 from sessrotate.in_place.room import NoRoomError
-from sessrotate.job import journal
+from sessrotate.job import run_log
 from sessrotate.render import outcomes
 from sessrotate.render.common import count
 from sessrotate.render.outcomes import Shown
@@ -64,7 +64,7 @@ def command(
 
     is_bulk = older_than is not None or len(wanted) > 1
     name = "archive" if older_than is None else "archive --older-than"
-    kept = journal.Journal(name, is_kept=is_bulk and not dry_run)
+    kept = run_log.Journal(name, is_kept=is_bulk and not dry_run)
 
     def shown(found: Sequence[Outcome], *, dry_run: bool) -> Shown:
         told = outcomes.shown(

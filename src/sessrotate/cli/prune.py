@@ -34,7 +34,7 @@ from sessrotate.errors import (
     worst,
 )
 from sessrotate.in_place.outcome import Outcome, each, failure
-from sessrotate.job import journal
+from sessrotate.job import run_log
 from sessrotate.job.config import file as config_file
 from sessrotate.render import prune as render_prune
 from sessrotate.render.outcomes import Shown
@@ -155,7 +155,7 @@ def command(
             return Outcome(where, "done", trash.empty(where, grace, now, wait, anew, shown=shown))
 
         name = "prune --all" if every else "prune"
-        kept = journal.Journal(name, is_kept=every or len(wanted) > 1)
+        kept = run_log.Journal(name, is_kept=every or len(wanted) > 1)
         pruned = [*kept.noting("prune", prune.execute(planned, wait))]
         emptied = [*kept.noting("trash", each(dues, empty))]
         freed = disk - trash.measured(wanted) if going.is_due else 0

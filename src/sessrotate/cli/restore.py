@@ -22,9 +22,8 @@ from sessrotate.clients.common import real
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
 from sessrotate.in_place import gain, operations, outcome
 from sessrotate.in_place.outcome import Outcome
-from sessrotate.job import journal, run_log, undo
-from sessrotate.job.journal import Run
-from sessrotate.job.run_log import Change
+from sessrotate.job import run_log, undo
+from sessrotate.job.run_log import Change, Run
 from sessrotate.job.undo import Undo
 from sessrotate.render import restore as render_restore
 from sessrotate.render.outcomes import Shown
@@ -170,7 +169,7 @@ def _one(where: Place, how: _How) -> None:
         raise done.refusal
     became = done.outcome("planned" if how.dry_run else "done")
     document = render_restore.as_json([became], {done.where: done}, dry_run=how.dry_run)
-    failure = journal.plain_again(where) if done.is_rollout and not how.dry_run else None
+    failure = run_log.plain_again(where) if done.is_rollout and not how.dry_run else None
     shown = Shown(_lines(done, how), document, warnings=[failure])
     driver.show(shown, as_json=how.as_json)
     if how.dry_run:
@@ -200,7 +199,7 @@ def _list_runs(how: _How) -> NoReturn:
     noted = run_log.changes()
     told = [
         (run, _became(run, noted, how) if run.undoing == "open" else [])
-        for run in journal.runs(noted)
+        for run in run_log.runs(noted)
     ]
     driver.end(
         Shown(render_restore.runs(told), render_restore.runs_json(told)), as_json=how.as_json
@@ -210,7 +209,7 @@ def _list_runs(how: _How) -> NoReturn:
 def _undo(number: int | None, how: _How) -> NoReturn:
     """Undo a run, the last that is not undone for None."""
     noted = run_log.changes()
-    runs = journal.runs(noted)
+    runs = run_log.runs(noted)
     run = next((each for each in runs if each.number == number), None)
     if number is None:
         still = [each for each in reversed(runs) if each.undoing == "open"]
@@ -292,8 +291,8 @@ def _note(wanted: Undo, became: Outcome, how: _How) -> SessrotateError | None:
     if became.result != "done" or not how.wanted.whole:
         return None
     if wanted.noted is not None:
-        return journal.undone(wanted.noted, wanted.where)
-    return journal.plain_again(wanted.where) if rollouts.is_one(wanted.where) else None
+        return run_log.undone(wanted.noted, wanted.where)
+    return run_log.plain_again(wanted.where) if rollouts.is_one(wanted.where) else None
 
 
 def _planned(each: Undo | Outcome, plans: dict[Place, WayBack], *, is_named: bool) -> Outcome:

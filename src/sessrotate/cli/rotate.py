@@ -30,7 +30,7 @@ from sessrotate.cli.options import (
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.in_place import fleet, gain, operations, room
 from sessrotate.in_place.outcome import Outcome
-from sessrotate.job import journal
+from sessrotate.job import run_log
 from sessrotate.render import in_place as render_in_place
 from sessrotate.render import outcomes, segment_table
 from sessrotate.render.outcomes import Shown
@@ -159,7 +159,7 @@ def _run_many(
     planned = [*_each(wanted, options, dry_run=True, least=least or 0)]
     chosen = {entry.where for entry in planned if entry.result == "planned"}
     seen = archives.changed(() if options.as_json else planned)
-    kept = journal.Journal("rotate --all" if options.is_every else "rotate")
+    kept = run_log.Journal("rotate --all" if options.is_every else "rotate")
 
     def shown(found: list[Outcome], *, dry_run: bool) -> Shown:
         told = outcomes.shown(

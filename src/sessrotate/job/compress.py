@@ -19,7 +19,7 @@ from sessrotate.in_place import fleet, gain
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.outcome import Outcome, Result, each
 from sessrotate.in_place.room import Need
-from sessrotate.job import journal
+from sessrotate.job import run_log
 from sessrotate.retention import rollouts, sizes
 from sessrotate.system import disk_use
 from sessrotate.system.source import Source
@@ -37,7 +37,7 @@ def deed(job: Job) -> Iterator[Outcome]:
     least = 0 if is_named else rollouts.WORTH
     found = rollouts.wanted(after if is_named else max(after, units.DAY), job.now, least)
     if found and not is_named:
-        found = rollouts.rested(found, job.now, journal.plain_since())
+        found = rollouts.rested(found, job.now, run_log.plain_since())
     found = [each for each in found if job.may("compress", each)]
     unread = clients.cold().unread_by(job.now) if found else ""
     if unread and not is_named:

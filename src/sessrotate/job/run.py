@@ -26,7 +26,7 @@ from sessrotate.in_place import outcome, room
 from sessrotate.in_place.outcome import Outcome, Result
 from sessrotate.job import run_log
 from sessrotate.job.job import EVERYTHING, Job, Recall, Scope, anew
-from sessrotate.job.journal import Journal
+from sessrotate.job.run_log import Journal
 from sessrotate.job.steps import STEPS, Step, recovered
 from sessrotate.retention.prune import PrunePlan
 from sessrotate.retention.trash import Due

@@ -21,9 +21,8 @@ from sessrotate.archive.place import Place
 from sessrotate.errors import DamagedError, SessrotateError, printable
 from sessrotate.in_place import fleet
 from sessrotate.in_place.outcome import Outcome, failure
-from sessrotate.job import journal
-from sessrotate.job.journal import Run
-from sessrotate.job.run_log import CAN_BE_UNDONE, UNDONE, Change, Standing
+from sessrotate.job import run_log
+from sessrotate.job.run_log import CAN_BE_UNDONE, UNDONE, Change, Run, Standing
 from sessrotate.retention import rollouts
 from sessrotate.retention.restore import Wanted
 
@@ -88,7 +87,7 @@ def _judged(
     stays = [said for action, said in STAYS.items() if action in actions]
     if not actions - STAYS.keys():
         return _left(where, *stays)
-    now = journal.standing(where)
+    now = run_log.standing(where)
     changed = _changed(_expected(done[-1].then, noted.then), now)
     later = _later(done[-1], lines)
     if later is not None and changed != "restored":

@@ -23,7 +23,7 @@ from sessrotate.units import DAY
 if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.in_place.restore import RestorePlan
-    from sessrotate.job.journal import Run
+    from sessrotate.job.run_log import Run
     from sessrotate.retention.way_back import WayBack
 
 _NAMED: Final = 5

@@ -15,7 +15,7 @@ import pytest
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import InUseError
 from sessrotate.in_place.outcome import Outcome, failure
-from sessrotate.job import journal, run_log
+from sessrotate.job import run_log
 from sessrotate.system import user_folders
 from support import command_line, homes
 from support.command_line import ID, called, modes, piped
@@ -46,8 +46,8 @@ def written() -> list[dict[str, Any]]:
     return [each for each in map(json.loads, lines) if "session" in each]
 
 
-def runs() -> list[journal.Run]:
-    return journal.runs(run_log.changes())
+def runs() -> list[run_log.Run]:
+    return run_log.runs(run_log.changes())
 
 
 def actions() -> list[str]:
@@ -55,7 +55,7 @@ def actions() -> list[str]:
 
 
 def test_a_run_that_changed_nothing_leaves_nothing(home: Home) -> None:
-    kept = journal.Journal("run")
+    kept = run_log.Journal("run")
     for outcome in (
         Outcome(home.where, "nothing to do", 9),
         Outcome(home.where, "planned", 9),
@@ -70,7 +70,7 @@ def test_a_run_that_changed_nothing_leaves_nothing(home: Home) -> None:
 
 
 def test_each_session_is_written_down_before_the_next_is_begun(home: Home) -> None:
-    outcomes = journal.Journal("run").noting(
+    outcomes = run_log.Journal("run").noting(
         "rotate", iter([done(home, 5, 0, 1), done(home, 7, 2)])
     )
     for number in (1, 2):
@@ -98,7 +98,7 @@ def test_only_its_owner_can_read_it_and_no_content_is_in_it(home: Home) -> None:
 
 def test_the_newest_twenty_are_kept_whole_whatever_the_clock_says(home: Home) -> None:
     for number in range(23):
-        kept = journal.Journal(f"run {number}")
+        kept = run_log.Journal(f"run {number}")
         kept.note(done(home), "rotate")
         kept.note(done(home), "archive")
     found = runs()
@@ -115,23 +115,23 @@ def test_a_run_that_compressed_sessions_is_kept_for_a_year(
     now = time.time()
     with monkeypatch.context() as patch:
         patch.setattr("time.time", lambda: now - days * 86_400)
-        journal.Journal("tidy").note(done(home), "compress")
+        run_log.Journal("tidy").note(done(home), "compress")
     for _ in range(run_log.MOST_RUNS):
-        journal.Journal("run").note(done(home), "rotate")
-    assert (ID in journal.plain_since()) is is_kept
+        run_log.Journal("run").note(done(home), "rotate")
+    assert (ID in run_log.plain_since()) is is_kept
 
 
 def test_lines_of_other_kinds_drop_no_run_and_runs_drop_none_of_them(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_log, "MOST_LINES", 3)
-    journal.Journal("prune --all").note(done(home), "prune")
+    run_log.Journal("prune --all").note(done(home), "prune")
     for number in range(9):
         run_log.add({"at": str(number), "code": 0})
     assert [run.number for run in runs()] == [1]
     assert run_log.last() == run_log.LastRun("8", 0)
     for _ in range(30):
-        journal.Journal("prune --all").note(done(home), "prune")
+        run_log.Journal("prune --all").note(done(home), "prune")
     assert len(user_folders.log_file().read_bytes().splitlines()) == 3 + run_log.MOST_RUNS
 
 
@@ -154,14 +154,14 @@ def test_a_full_disk_lets_the_log_grow_and_loses_no_line(
     for number in range(25):
         if number == 21:
             monkeypatch.setattr("sessrotate.fs.create_file_at_once", full)
-        kept = journal.Journal("run")
+        kept = run_log.Journal("run")
         kept.note(done(home), "rotate")
         assert kept.failure is None
     assert [run.number for run in runs()] == [*range(2, 26)]
 
 
 def test_two_runs_at_once_have_a_number_each(home: Home) -> None:
-    one, other = journal.Journal("one"), journal.Journal("other")
+    one, other = run_log.Journal("one"), run_log.Journal("other")
     one.note(done(home), "rotate")
     other.note(done(home), "rotate")
     one.note(done(home), "archive")
@@ -194,19 +194,19 @@ def test_of_another_folder_of_the_client_nothing_is_undone(
 
 def test_what_failed_after_its_swap_counts_as_done(home: Home) -> None:
     ended = failure(home.where, InUseError("busy"))
-    journal.Journal("run").note(Outcome(home.where, ended.result, 100, error=ended.error), "rotate")
+    run_log.Journal("run").note(Outcome(home.where, ended.result, 100, error=ended.error), "rotate")
     assert actions() == ["rotate"]
 
 
 def test_rows_that_came_back_are_a_healing(home: Home) -> None:
-    journal.Journal("rotate --all").note(done(home, -5), "rotate")
-    journal.Journal("run").note(done(home, 5, 0), "heal")
+    run_log.Journal("rotate --all").note(done(home, -5), "rotate")
+    run_log.Journal("run").note(done(home, 5, 0), "heal")
     assert actions() == ["heal", "rotate"]
 
 
 @pytest.mark.parametrize("cut", range(1, 40, 7))
 def test_half_a_line_at_the_end_hides_no_other(home: Home, cut: int) -> None:
-    kept = journal.Journal("run")
+    kept = run_log.Journal("run")
     kept.note(done(home, 5, 0), "rotate")
     kept.note(done(home, 5, 0), "archive")
     path = user_folders.log_file()
@@ -217,7 +217,7 @@ def test_half_a_line_at_the_end_hides_no_other(home: Home, cut: int) -> None:
 
 
 def test_a_line_after_one_that_failed_is_whole(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = journal.Journal("run")
+    kept = run_log.Journal("run")
     kept.note(done(home, 5, 0), "rotate")
     real = os.write
 
