@@ -207,8 +207,12 @@ def test_once_a_person_agreed_it_is_pruned_but_for_what_was_pinned_again(
     assert prunable(pinned) == there
 
 
-@pytest.mark.parametrize("how", [("--all",), (ID, "--dry-run")])
-def test_agreeing_takes_the_session_by_name(pinned: homes.Home, how: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "how", [("--all",), (ID, "--dry-run"), (ID, "--keep-last", "1", "--yes"), (ID, "--empty-trash")]
+)
+def test_agreeing_takes_the_session_by_name_and_nothing_is_pruned_before_a_plan_shows_it(
+    pinned: homes.Home, how: tuple[str, ...]
+) -> None:
     before = homes.snapshot(pinned.config)
     assert_one_sentence(called("prune", *how, "--accept-rebuilt"), 2)
     assert homes.snapshot(pinned.config) == before

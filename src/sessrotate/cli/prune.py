@@ -115,9 +115,9 @@ def command(
         max_size=max_size,
     )
     if accept_rebuilt:
-        _accept(wanted, wait, every=every, dry_run=dry_run)
-        if policy.is_empty and not empty_trash:
-            return
+        is_alone = policy.is_empty and not (empty_trash or every or dry_run)
+        _accept(wanted, wait, is_alone=is_alone)
+        return
     now = time.time()
     due_after = _grace(grace) if empty_trash else None
     planned = prune.NOTHING  # where only the trash is emptied
@@ -190,10 +190,10 @@ def _grace(given: float | None) -> float:
     return grace
 
 
-def _accept(wanted: list[Place], wait: float, *, every: bool, dry_run: bool) -> None:
-    """Let these archives be pruned again, and say so of each."""
-    if every or dry_run:
-        raise WrongUsageError("--accept-rebuilt needs the SESSION by name, and takes no --dry-run.")
+def _accept(wanted: list[Place], wait: float, *, is_alone: bool) -> None:
+    """Let these archives be pruned again, and say so of each: the next plan shows what goes."""
+    if not is_alone:
+        raise WrongUsageError("--accept-rebuilt takes the SESSION by name, and nothing else.")
     for where in wanted:
         name, is_new = printable(where.session), prune.accept_rebuilt(where, wait)
         said = "may be pruned again." if is_new else "never lost its pins."
