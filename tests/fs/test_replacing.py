@@ -1,9 +1,10 @@
-"""A file that replaces another counts when the record says so; until then the other one does."""
+"""A file that replaces another has its name before the other one goes; each is whole."""
 
 from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count, pairwise
@@ -21,25 +22,33 @@ from support.crash.changes import Before, Faults
 
 NAMES = [f"f{number}" for number in range(5)]
 
-threads = pytest.mark.parametrize("threads", [1, 3])
+Act = Callable[[Sequence[Replacement]], object]
+
+acts = pytest.mark.parametrize(
+    "act",
+    [
+        pytest.param(replacing.replace_files, id="replace"),
+        pytest.param(replacing.write_drafts, id="drafts"),
+        pytest.param(partial(replacing.write_drafts, threads=3), id="side by side"),
+    ],
+)
 
 
 class Shelf:
-    """Files with an old form each, and a record of those whose new form counts."""
+    """Files with an old form each."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         for name in NAMES:
             (folder / name).write_bytes(name.encode())
-        (folder / "record").write_bytes(b"")
 
-    def replace(self, threads: int, unwanted: tuple[str, ...] = ()) -> list[str]:
-        def write(name: str, draft: fs.Draft) -> str | None:
+    def files(self, unwanted: tuple[str, ...] = ()) -> list[Replacement]:
+        def write(name: str, draft: fs.Draft) -> bool:
             draft.append(b"new ")
             draft.append(name.encode())
-            return None if name in unwanted else name
+            return name not in unwanted
 
-        files = [
+        return [
             Replacement(
                 draft=self.folder / f"{name}.partial",
                 path=self.folder / f"{name}.new",
@@ -48,67 +57,66 @@ class Shelf:
             )
             for name in NAMES
         ]
-        return replacing.replace_files(files, self.record, threads=threads)
-
-    def record(self, names: list[str]) -> None:
-        fs.create_file_at_once(self.folder / "record", " ".join(names).encode())
-
-    def recorded(self) -> list[str]:
-        return (self.folder / "record").read_bytes().decode().split()
 
     def check(self) -> None:
-        """Fail unless each file is whole in the form that counts."""
+        """Fail unless each file is there, and whole in each form that it has."""
         for name in NAMES:
-            is_new = name in self.recorded()
-            path = self.folder / (f"{name}.new" if is_new else name)
-            assert path.read_bytes() == (b"new " if is_new else b"") + name.encode()
+            forms = {f"{name}.new": f"new {name}", name: name}
+            there = forms.keys() & self.listing()
+            assert there
+            for form in there:
+                assert (self.folder / form).read_text() == forms[form]
 
     def listing(self) -> set[str]:
-        return {path.name for path in self.folder.iterdir()} - {"record"}
+        return {path.name for path in self.folder.iterdir()}
 
 
-@threads
-def test_all_that_is_wanted_takes_the_place_of_the_old(tmp_path: Path, threads: int) -> None:
+def test_all_that_is_wanted_takes_the_place_of_the_old(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path)
-    assert shelf.replace(threads, unwanted=("f2",)) == ["f0", "f1", "f3", "f4"]
+    assert replacing.replace_files(shelf.files(unwanted=("f2",))) == 4
     assert shelf.listing() == {"f0.new", "f1.new", "f2", "f3.new", "f4.new"}
     shelf.check()
 
 
-def test_nothing_is_recorded_if_nothing_is_wanted(tmp_path: Path) -> None:
+def test_nothing_changes_if_nothing_is_wanted(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path)
-    (tmp_path / "record").unlink()
-    assert shelf.replace(1, unwanted=tuple(NAMES)) == []
+    assert replacing.replace_files(shelf.files(unwanted=tuple(NAMES))) == 0
     assert shelf.listing() == set(NAMES)
 
 
-@threads
+@pytest.mark.parametrize("threads", [1, 3])
+def test_drafts_alone_take_no_place(tmp_path: Path, threads: int) -> None:
+    shelf = Shelf(tmp_path)
+    files = shelf.files(unwanted=("f2",))
+    wanted = replacing.write_drafts(files, threads=threads)
+    assert wanted == [files[0], files[1], files[3], files[4]]
+    drafts = {f"{name}.partial" for name in NAMES if name != "f2"}
+    assert shelf.listing() == {*NAMES, *drafts}
+    assert {(tmp_path / name).read_bytes()[:4] for name in drafts} == {b"new "}
+
+
+@acts
 @pytest.mark.parametrize("lasting", [False, True])
-def test_whatever_fails_each_file_is_there_in_the_form_that_counts(
-    tmp_path: Path, threads: int, lasting: bool
-) -> None:
+def test_whatever_fails_each_file_is_there(tmp_path: Path, act: Act, lasting: bool) -> None:
     for at in count(1):
         (tmp_path / str(at)).mkdir()
         shelf = Shelf(tmp_path / str(at))
         full = Faults(at, lambda: OSError(errno.ENOSPC, "full"), lasting=lasting)
         with full.installed(), suppress(OSError):
-            shelf.replace(threads)
+            act(shelf.files())
         shelf.check()
         if not full.failed:
             break
-        if not lasting and not shelf.recorded():  # it could clean up after itself
+        if not lasting and set(NAMES) <= shelf.listing():  # it could clean up after itself
             drafts = {name for name in shelf.listing() if name.endswith(".partial")}
-            assert full.failed == "unlink" or drafts <= {"record.partial"}
+            assert full.failed == "unlink" or not drafts
 
 
-@threads
-def test_at_every_moment_each_file_is_there_in_the_form_that_counts(
-    tmp_path: Path, threads: int
-) -> None:
+@acts
+def test_at_every_moment_each_file_is_there(tmp_path: Path, act: Act) -> None:
     shelf = Shelf(tmp_path)
     with Before(shelf.check).installed():
-        shelf.replace(threads)
-    assert shelf.recorded() == NAMES
+        act(shelf.files())
 
 
 def test_each_step_is_on_the_disk_before_the_next(
@@ -128,34 +136,32 @@ def test_each_step_is_on_the_disk_before_the_next(
 
     for verb in ("fsync", "rename", "unlink"):
         noted(verb)
-    shelf.replace(1)
+    replacing.replace_files(shelf.files())
     last_draft = max(steps.index(("fsync", f"{name}.partial")) for name in NAMES)
     first_name = min(steps.index(("rename", f"{name}.partial")) for name in NAMES)
     named = max(steps.index(("rename", f"{name}.partial")) for name in NAMES)
-    recorded = steps.index(("rename", "record.partial"))
     gone = min(steps.index(("unlink", name)) for name in NAMES)
     folder = [at for at, step in enumerate(steps) if step == ("fsync", tmp_path.name)]
     assert last_draft < first_name
-    assert any(named < at < recorded for at in folder)
-    assert any(recorded < at < gone for at in folder)
+    assert any(named < at < gone for at in folder)
 
 
-@threads
+@acts
 def test_a_file_that_cannot_be_proved_stops_all_and_leaves_nothing(
-    tmp_path: Path, threads: int
+    tmp_path: Path, act: Act
 ) -> None:
-    def write(name: str, draft: fs.Draft) -> str:
+    def write(name: str, draft: fs.Draft) -> bool:
         draft.append(b"half")
         if name == "f1":
             raise DamagedError("not what it was")
-        return name
+        return True
 
     files = [
         Replacement(tmp_path / f"{name}.partial", tmp_path / name, partial(write, name))
         for name in NAMES
     ]
     with pytest.raises(DamagedError, match="not what it was"):
-        replacing.replace_files(files, threads=threads)
+        act(files)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,17 +1,16 @@
-"""New files that replace others: drafted, proved, named, recorded, and only then the old ones go.
+"""New files that replace others: drafted, proved, named, and only then the old ones go.
 
-Promise: whatever fails or crashes, each file is there in the form that the record names. In come
-`Replacement`s and a function that records them; out comes what was recorded.
+Promise: whatever fails or crashes, each file is there whole, in its old form or its new one. In
+come `Replacement`s; out comes how many of them were wanted.
 
 Rule: one order, each step on the disk before the next:
 
 1. every draft is written and proved, then synced; one that is not wanted after all is removed;
 2. the drafts take their names;
-3. the record (a manifest, a note) says that the new files count from now on;
-4. the old files are removed.
+3. the old files are removed.
 
-A crash before 3 leaves drafts and files that no record names, a crash behind it old files that no
-record names any more. Whoever owns the record removes both when it next begins.
+A crash before 3 leaves drafts and both forms of a file: whoever owns them knows which one counts
+then, and removes the other when it next begins.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from sessrotate import fs, platforms
 from sessrotate.fs.files import Draft
@@ -50,65 +49,48 @@ _SPARE: Final = 32
 _SYNCED: Final = 16
 """Drafts that wait for the disk side by side."""
 
-Result = TypeVar("Result")
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement(Generic[Result]):
+class Replacement:
     """A file to be made: `draft` is its name until it is whole, `path` its name from then on.
 
     `write` fills the draft and proves it: it reads back, or compares, what it needs to be sure
-    of. It returns what the record has to say of the file, or None if the file is not wanted. `old`
-    goes once the record says so.
+    of. It tells whether the file is wanted. `old` goes once the new one has its name.
     """
 
     draft: Path
     path: Path
-    write: Callable[[Draft], Result | None]
+    write: Callable[[Draft], bool]
     old: Path | None = None
 
 
-def replace_files(
-    files: Sequence[Replacement[Result]],
-    record: Callable[[list[Result]], None] = lambda _results: None,
-    *,
-    threads: int = 1,
-) -> list[Result]:
-    """Make new files, have them recorded and remove the old ones; return what was recorded.
+def replace_files(files: Sequence[Replacement]) -> int:
+    """Make new files and remove the old ones; return how many were wanted.
 
-    With `threads`, so many drafts are written side by side. If all of them turn out not to be
-    wanted, `record` is not called. Whatever `write` and `record` raise goes through; drafts are
-    removed then.
+    Whatever `write` raises goes through; drafts are removed then.
     """
-    wanted = write_drafts(files, threads=threads)
+    wanted = write_drafts(files)
     try:
-        fs.rename_files({file.draft: file.path for file, _ in wanted})
-        if wanted:
-            record([result for _, result in wanted])
+        fs.rename_files({file.draft: file.path for file in wanted})
     except BaseException:
         with suppress(Exception):  # a full disk needs the room
             _remove(file.draft for file in files)
         raise
-    _remove(file.old for file, _ in wanted if file.old is not None)
-    return [result for _, result in wanted]
+    _remove(file.old for file in wanted if file.old is not None)
+    return len(wanted)
 
 
-def write_drafts(
-    files: Sequence[Replacement[Result]], *, threads: int = 1
-) -> list[tuple[Replacement[Result], Result]]:
-    """Write the drafts alone, all of them on the disk when this returns.
+def write_drafts(files: Sequence[Replacement], *, threads: int = 1) -> list[Replacement]:
+    """Write the drafts alone, all of them on the disk when this returns; return those wanted.
 
-    Returns those that are wanted, with what the record has to say of each. Fails as `replace_files`
-    does.
+    With `threads`, so many are written side by side. Fails as `replace_files` does.
     """
     _remove(file.draft for file in files)
-    wanted: list[tuple[Replacement[Result], Result]] = []
     try:
-        for file, result in _written(files, threads):
-            if result is not None:
-                wanted.append((file, result))
-        _remove({file.draft for file in files} - {file.draft for file, _ in wanted})
+        wanted = [each.file for each in _written(files, threads) if each.is_wanted]
+        _remove({file.draft for file in files} - {file.draft for file in wanted})
     except BaseException:
         with suppress(Exception):  # a full disk needs the room
             _remove(file.draft for file in files)
@@ -135,11 +117,9 @@ def batches(
         yield batch
 
 
-def _written(
-    files: Sequence[Replacement[Result]], threads: int
-) -> Iterator[tuple[Replacement[Result], Result | None]]:
+def _written(files: Sequence[Replacement], threads: int) -> Iterator[_Drafted]:
     """Yield the files whose drafts are on the disk, in order, and what came of each."""
-    waiting: list[_Drafted[Result]] = []
+    waiting: list[_Drafted] = []
     most = _most_open()
     with ExitStack() as stack:
         for drafted in _drafted(files, threads):
@@ -163,15 +143,13 @@ def _most_open() -> int:
     return max(1, min(_OPEN, few))
 
 
-def _synced(
-    drafts: Sequence[_Drafted[Result]],
-) -> Iterator[tuple[Replacement[Result], Result | None]]:
+def _synced(drafts: Sequence[_Drafted]) -> Iterator[_Drafted]:
     """Wait until drafts are on the disk, and close them.
 
     They are synced side by side: a journal takes to the disk at once what waits for it together,
     and one after the other each would wait for a commit of its own.
     """
-    wanted = [each.draft for each in drafts if each.result is not None]
+    wanted = [each.draft for each in drafts if each.is_wanted]
     if len(wanted) > 1:
         with platforms.pool(min(len(wanted), _SYNCED)) as pool:
             for done in [pool.submit(draft.sync) for draft in wanted]:
@@ -181,23 +159,23 @@ def _synced(
             draft.sync()
     for each in drafts:
         each.draft.close()
-        yield each.file, each.result
+        yield each
 
 
 @dataclass(frozen=True, slots=True)
-class _Drafted(Generic[Result]):
+class _Drafted:
     """A draft that is complete, open, and on its way to the disk."""
 
-    file: Replacement[Result]
+    file: Replacement
     draft: Draft
-    result: Result | None
+    is_wanted: bool
 
 
-def _drafted(files: Sequence[Replacement[Result]], threads: int) -> Iterator[_Drafted[Result]]:
+def _drafted(files: Sequence[Replacement], threads: int) -> Iterator[_Drafted]:
     if threads == 1:
         yield from map(_draft, files)
         return
-    ahead: deque[Future[_Drafted[Result]]] = deque()
+    ahead: deque[Future[_Drafted]] = deque()
     most = _most_open()
     with platforms.pool(threads) as pool:
         try:
@@ -214,15 +192,15 @@ def _drafted(files: Sequence[Replacement[Result]], threads: int) -> Iterator[_Dr
                     each.result().draft.close()
 
 
-def _draft(file: Replacement[Result]) -> _Drafted[Result]:
+def _draft(file: Replacement) -> _Drafted:
     draft = Draft(file.draft)
     try:
-        result = file.write(draft)
+        is_wanted = file.write(draft)
         draft.hasten()
     except BaseException:
         draft.close()
         raise
-    return _Drafted(file, draft, result)
+    return _Drafted(file, draft, is_wanted)
 
 
 def _remove(paths: Iterable[Path]) -> None:

@@ -69,7 +69,7 @@ def write(copying: Copying, progress: Callable[[int], None]) -> None:
     """
     segments = load.of_manifest(copying.archive, frozenset(), copying.manifest)
 
-    def file(entry: SealedSegment) -> Replacement[SealedSegment]:
+    def file(entry: SealedSegment) -> Replacement:
         return Replacement(
             copying.draft(entry), copying.path(entry), partial(_write, copying, segments, entry)
         )
@@ -82,9 +82,7 @@ def write(copying: Copying, progress: Callable[[int], None]) -> None:
         progress(done)
 
 
-def _write(
-    copying: Copying, segments: SegmentSet, entry: SealedSegment, draft: fs.Draft
-) -> SealedSegment:
+def _write(copying: Copying, segments: SegmentSet, entry: SealedSegment, draft: fs.Draft) -> bool:
     head = _header(copying.manifest, entry)
     frame = compressed.Frame(draft, len(head) + entry.segment.span.size)
     frame.append(head)
@@ -94,7 +92,7 @@ def _write(
     # Before it is synced: what is read comes from memory in any case, and a write that the disk
     # refuses is an error of the sync.
     compressed.prove(segments, entry.segment.index, copying.draft(entry).name)
-    return entry
+    return True  # each is wanted
 
 
 def name(copying: Copying) -> None:

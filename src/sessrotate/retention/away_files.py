@@ -1,9 +1,9 @@
 """The files of a session put away: compressed, and decompressed again.
 
-Rule: the order is that of `fs.replacing`, and needs no record. A plain file stays until the
-compressed one, which was read back, has its name; and the other way round. Where both exist, the
-plain one counts. Each keeps the other's mode, owner, attributes and times, and so do the folders,
-unless a crash comes in between.
+Rule: the order is that of `fs.replacing`. A plain file stays until the compressed one, which was
+read back, has its name; and the other way round. Where both exist, the plain one counts. Each keeps
+the other's mode, owner, attributes and times, and so do the folders, unless a crash comes in
+between.
 """
 
 from __future__ import annotations
@@ -138,14 +138,14 @@ def compress(place: Place, note: PutAway, progress: Callable[[int], None]) -> No
     OSError as the system reports; files that are not compressed by then stay plain.
     """
     top, pending, since_ns = folder(place), to_compress(place, note), _since(note)
-    done, made = 0, set[str]()
+    done = made = 0
 
-    def write(file: str, draft: fs.Draft) -> str | None:
+    def write(file: str, draft: fs.Draft) -> bool:
         nonlocal done
         is_made = _compressed(top, file, since_ns, draft)
         done += pending[file]
         progress(done)
-        return file if is_made else None
+        return is_made
 
     free = fs.free_bytes(place.archive)
     # On a disk that is almost full one after the other, so that its room is free for the next.
@@ -156,8 +156,8 @@ def compress(place: Place, note: PutAway, progress: Callable[[int], None]) -> No
                 _replacement(place, number, f"{file}{_ZST}", partial(write, file), file)
                 for number, file in enumerate(batch)
             ]
-            made |= {*replacing.replace_files(files)}
-    if note.is_plain and made == pending.keys():
+            made += replacing.replace_files(files)
+    if note.is_plain and made == len(pending):
         swap.change_record(place, away=replace(note, is_plain=False))
 
 
@@ -176,8 +176,8 @@ def to_compress(place: Place, note: PutAway) -> dict[str, int]:
 
 
 def _replacement(
-    place: Place, number: int, file: str, write: Callable[[fs.Draft], str | None], old: str
-) -> Replacement[str]:
+    place: Place, number: int, file: str, write: Callable[[fs.Draft], bool], old: str
+) -> Replacement:
     """Return a file to be made; its draft stays out of the folder that goes back as a whole."""
     draft = place.archive / f"{names.ARCHIVED}.{number}{names.PARTIAL}"
     top = folder(place)
@@ -291,7 +291,7 @@ def decompress(place: Place, note: PutAway, progress: Callable[[int], None]) -> 
     pending = {file: size for file, size in found.items() if file not in there}
     room.check(place.config, Need(sum(pending.values()), UNPACKED))
 
-    def write(file: str, draft: fs.Draft) -> str:
+    def write(file: str, draft: fs.Draft) -> bool:
         nonlocal done
         with Source.inside(top, f"{file}{_ZST}") as source:
             for piece in away_file.decompressed(source.fd, f"{file}{_ZST}"):
@@ -300,7 +300,7 @@ def decompress(place: Place, note: PutAway, progress: Callable[[int], None]) -> 
             draft.take_times(source.fd)
         done += pending[file]
         progress(done)
-        return file
+        return True  # each is wanted
 
     with _folder_times(top):
         for file in found.keys() - pending.keys():
