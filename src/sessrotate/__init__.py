@@ -34,7 +34,7 @@ if _typing.TYPE_CHECKING:
     )
     from sessrotate.model import Boundary
     from sessrotate.parsing.records import Record
-    from sessrotate.reading.open_segments import SegmentInfo
+    from sessrotate.reading.pieces import SegmentInfo
     from sessrotate.reading.session import Session, open_session
     from sessrotate.reports.listing import sessions
     from sessrotate.reports.session_info import SessionInfo
@@ -77,7 +77,7 @@ _MODULES = {
     "clients.preview": "Agent Continues Title",
     "clients.view": "View Text Thinking ToolCall ToolResult Image Unknown Tokens",
     "parsing.records": "Record",
-    "reading.open_segments": "SegmentInfo",
+    "reading.pieces": "SegmentInfo",
     "reading.session": "Session open_session",
     "reports.listing": "sessions",
     "reports.session_info": "SessionInfo",

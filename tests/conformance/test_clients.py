@@ -19,8 +19,7 @@ from sessrotate.export import html, jsonl, markdown
 from sessrotate.export.scope import Scope
 from sessrotate.model import CODECS, LAYOUTS, Boundary, Codec, Layout, Span
 from sessrotate.parsing import json_line
-from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
-from sessrotate.reading.pieces import Holder
+from sessrotate.reading.pieces import Holder, OpenSegment, SegmentInfo
 from sessrotate.reading.session import Session
 from sessrotate.reports import discovery
 from sessrotate.segments import dating, plan, scan

@@ -15,8 +15,7 @@ from sessrotate.export import jsonl
 from sessrotate.export.scope import Scope
 from sessrotate.parsing.records import LONGEST
 from sessrotate.reading.deduplicate import Copies, once
-from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
-from sessrotate.reading.pieces import Holder
+from sessrotate.reading.pieces import Holder, OpenSegment, SegmentInfo
 from sessrotate.reading.session import Session, open_session
 from support.command_line import ID, boundary, row, session, write
 from support.examples import examples

@@ -28,8 +28,8 @@ from sessrotate.render import common, html_text, phrases
 from sessrotate.render.html_text import asset, head, short
 
 if TYPE_CHECKING:
-    from sessrotate.reading.open_segments import SegmentInfo
     from sessrotate.reading.pair_tools import Viewed
+    from sessrotate.reading.pieces import SegmentInfo
     from sessrotate.reading.session import Session
 
 

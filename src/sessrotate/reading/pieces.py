@@ -5,8 +5,10 @@ session. What comes out is right or ends in an error: damage inside of a segment
 latest behind its last byte. A set of another tool has no digests, so that it comes out only where
 the caller accepts that.
 
-Rule: only reads. What another run moves away meanwhile is not damaged: who reads is told to try
-again. What came late to a replaced file, and the live file has yet to get, is read from there.
+Rule: only reads. A segment's file is opened when its bytes are asked for, not before; the segments
+of a live file are looked for when somebody asks for them, since it is read for that. What another
+run moves away meanwhile is not damaged: who reads is told to try again. What came late to a
+replaced file, and the live file has yet to get, is read from there.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,11 +25,9 @@ from msgspec.structs import replace
 from sessrotate.archive import state
 from sessrotate.archive.state import State
 from sessrotate.clients.protocol import Client
-from sessrotate.errors import DamagedError, InUseError, StorageError, printable
-from sessrotate.model import Boundary, Span
-from sessrotate.reading import open_segments
-from sessrotate.reading.open_segments import Loose, OpenSegment, SegmentInfo
-from sessrotate.segments import dating, load
+from sessrotate.errors import DamagedError, InUseError, StorageError, printable, storage
+from sessrotate.model import Boundary, Segment, Span
+from sessrotate.segments import dating, live_body, load, scan
 from sessrotate.segments.segment_set import (
     HARMLESS,
     READABLE,
@@ -47,7 +47,93 @@ if TYPE_CHECKING:
     """Is called with a sentence for each run of segments that is left out."""
     Progress = Callable[[int], None]
     """Is called with the number of bytes of the history that are done."""
-    from sessrotate.reading.open_segments import Pieces
+    Pieces = Callable[[], Iterable[bytes | memoryview]]
+    """Gives a segment's bytes from their beginning; each piece is valid until the next."""
+
+
+# ── the parts ────────────────────────────────────────────────────────────────────────────────
+
+
+Standing = Literal["live", "sealed"]
+
+
+class SegmentInfo(Struct, frozen=True):
+    """What is known of one segment of a session without reading it.
+
+    A segment is what stands between two compactions. `first_timestamp` and `last_timestamp` are the
+    times of its first and last dated records, ISO 8601 as the client wrote them; None where there
+    are none, or where the archive does not say.
+    """
+
+    index: int
+    """The segment's number; 0 is the oldest."""
+    bytes: int | None
+    """Size in the history, uncompressed and without a header; None where only reading tells."""
+    boundary: Boundary | None
+    """The compaction that opens the segment; None for segment 0."""
+    first_timestamp: str | None
+    last_timestamp: str | None
+    standing: Standing
+    """`live` if the segment is in the client's own file, `sealed` if it is in a file of its own."""
+    lines: int | None = None
+    """How many lines it has, None where no manifest has counted them."""
+
+
+class OpenSegment(Struct, frozen=True):
+    """A segment of an open session. `problem` says why it cannot be read, None if it can.
+
+    One that was pruned has a problem, too, and is missing on purpose.
+    """
+
+    info: SegmentInfo
+    pieces: Pieces
+    problem: str | None = None
+    is_pruned: bool = False
+
+
+class Loose(Struct, frozen=True):
+    """Lines of a history that are not in a sealed segment, and what reads a span of them.
+
+    They stand in `span` of the live `file`; that is None where they are in another one.
+    """
+
+    span: Span
+    read: Callable[[Span], Iterable[bytes | memoryview]]
+    file: Source | None = None
+
+
+def _sealed(segment: Segment, lines: int | None) -> SegmentInfo:
+    """Return what is known of a sealed segment by its manifest."""
+    return SegmentInfo(
+        segment.index,
+        segment.span.size,
+        segment.boundary,
+        segment.first_timestamp,
+        segment.last_timestamp,
+        "sealed",
+        lines,
+    )
+
+
+def of_live(
+    source: Source, client: Client, prefix: int, first: int, start: int, *, is_cut: bool = False
+) -> Iterator[OpenSegment]:
+    """Yield the segments of a live file from offset `prefix` on: `start` in the history.
+
+    `first` is the number of the first one, and `is_cut` as in `plan.spans`. The file is read once
+    to find them. Raises what `scan.scan` raises.
+    """
+    with storage("read the session"):
+        scanned = scan.scan(source, client, lambda _done: None)
+        segments = live_body.segments(
+            source, client, scanned, prefix, number=first, start=start, is_cut=is_cut
+        )
+    for segment in segments:
+        known, span = replace(_sealed(segment, None), standing="live"), segment.span
+        if segment.boundary is not None:
+            known = replace(known, boundary=replace(segment.boundary, offset=span.start))
+        here = Span(span.start - start + prefix, span.end - start + prefix)
+        yield OpenSegment(known, partial(source.pieces, here))
 
 
 # ── what came late to a replaced file ────────────────────────────────────────────────────────
@@ -141,7 +227,7 @@ class Holder(Struct, frozen=True):
         place = sum(each.info.bytes or 0 for each in self.sealed)
         is_cut = self.state is not None and self.state.has_gap
         prefix, number = live.span.start, len(self.sealed)
-        found = open_segments.of_live(live.file, self.client, prefix, number, place, is_cut=is_cut)
+        found = of_live(live.file, self.client, prefix, number, place, is_cut=is_cut)
         *before, last = [*self.sealed, *found]
         return [*before, with_late(last, late) if late else last]
 
@@ -185,7 +271,7 @@ class Holder(Struct, frozen=True):
             problems.append(Problem("manifest", _OTHER))
         return problems
 
-    def _parts(self) -> Iterator[tuple[int | None, str | None, open_segments.Pieces]]:
+    def _parts(self) -> Iterator[tuple[int | None, str | None, Pieces]]:
         """Yield all parts: the segment's number, why it cannot be read, and what reads it."""
         for each in self.sealed:
             yield each.info.index, each.problem, each.pieces
@@ -270,7 +356,7 @@ def of_state(found: State) -> Holder:
 def _info(segments: SegmentSet, client: Client, part: SegmentFile) -> SegmentInfo:
     """Return what a manifest says of a segment, or else its first line."""
     if part.segment is not None:
-        return open_segments.info(part.segment, part.lines)
+        return _sealed(part.segment, part.lines)
     opening: Boundary | None = None
     if part.index and part.file is not None:
         with suppress(DamagedError, StorageError):  # whoever reads it says so

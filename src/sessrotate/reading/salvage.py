@@ -27,9 +27,8 @@ from msgspec.structs import replace
 from sessrotate import clients, names
 from sessrotate.archive import live_tail, place, record
 from sessrotate.errors import NotASessionError, SessrotateError, WrongUsageError, printable, storage
-from sessrotate.reading import open_segments
-from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
-from sessrotate.reading.pieces import Holder
+from sessrotate.reading import pieces
+from sessrotate.reading.pieces import Holder, OpenSegment, SegmentInfo
 from sessrotate.segments import header_chain, live_header
 from sessrotate.segments.compressed_session import CompressedSession
 from sessrotate.segments.header_chain import NO_HEADER, Folder, codec_of
@@ -240,7 +239,7 @@ def _whole(
             start = 0 if head is None else head.start
             index = 0 if head is None else head.index
             prefix = 0 if head is None else live_header.prefix(head)
-            yield from open_segments.of_live(source, clients.in_place().files, prefix, index, start)
+            yield from pieces.of_live(source, clients.in_place().files, prefix, index, start)
         except SessrotateError as error:
             yield _gap(behind, str(error))
         return

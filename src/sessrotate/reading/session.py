@@ -24,8 +24,7 @@ from sessrotate.errors import DamagedError, StorageError, WrongUsageError
 from sessrotate.model import Boundary, Span
 from sessrotate.parsing.records import Record, records, split
 from sessrotate.reading import holders
-from sessrotate.reading.open_segments import OpenSegment, SegmentInfo
-from sessrotate.reading.pieces import Holder
+from sessrotate.reading.pieces import Holder, OpenSegment, SegmentInfo
 
 if TYPE_CHECKING:
     from sessrotate.parsing.records import Line

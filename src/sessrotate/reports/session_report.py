@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     """Is called with the number of bytes done."""
     from sessrotate.in_place.gain import Forecast
     from sessrotate.in_place.rotate import RotationPlan
-    from sessrotate.reading.open_segments import SegmentInfo
+    from sessrotate.reading.pieces import SegmentInfo
     from sessrotate.reading.session import Session
 
 
