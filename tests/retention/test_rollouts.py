@@ -21,7 +21,7 @@ from sessrotate import doctor
 from sessrotate.clients.codex import cold
 from sessrotate.clients.codex.preview import unpacked as unpacked_head
 from sessrotate.errors import InUseError, RefusedError, SessrotateError, StorageError
-from sessrotate.retention import rollouts, sizes
+from sessrotate.retention import restore, rollouts, sizes
 from sessrotate.system.source import Source
 from sessrotate.units import DAY
 from support.crash.changes import Before, Faults, killed
@@ -112,7 +112,7 @@ def test_what_would_not_become_smaller_stays_as_it_is(codex: Codex) -> None:
 def test_what_the_client_compressed_itself_becomes_plain_too(codex: Codex) -> None:
     path = codex.begin(packed(DATA))
     other = path.rename(f"{path}.zst")
-    plan = rollouts.way_back(codex.where())
+    plan = restore.prepare(codex.where())
     assert plan.away is not None
     assert plan.away.unpacked == len(DATA)
     decompress(codex)

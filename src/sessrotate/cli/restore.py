@@ -28,8 +28,7 @@ from sessrotate.job.undo import Undo
 from sessrotate.render import restore as render_restore
 from sessrotate.render.outcomes import Shown
 from sessrotate.retention import restore, rollouts
-from sessrotate.retention.restore import Wanted
-from sessrotate.retention.way_back import WayBack
+from sessrotate.retention.restore import Wanted, WayBack
 
 
 def command(

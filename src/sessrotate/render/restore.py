@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.in_place.restore import RestorePlan
     from sessrotate.job.run_log import Run
-    from sessrotate.retention.way_back import WayBack
+    from sessrotate.retention.restore import WayBack
 
 _NAMED: Final = 5
 """Sessions at most that a command in a sentence names."""

@@ -44,7 +44,6 @@ from sessrotate.model import Span
 from sessrotate.retention import rollout_swap
 from sessrotate.retention.bring_back import Away
 from sessrotate.retention.rollout_swap import Second
-from sessrotate.retention.way_back import WayBack
 from sessrotate.segments import compressed_session
 from sessrotate.system import disk_use, in_use, lease, zstd
 from sessrotate.system.digest import Fingerprint
@@ -212,19 +211,19 @@ def decompress(where: Place, progress: Callable[[int], None] = lambda _done: Non
     return size
 
 
-def way_back(where: Place) -> WayBack:
-    """Return what makes a rollout plain again; change nothing.
+def packed(where: Place) -> Away | None:
+    """Return what a compressed rollout holds, and takes; None if it is plain. Change nothing.
 
     Raises DamagedError if it cannot be decompressed.
     """
     path = clients.cold().form(where.live)
-    size = path.stat().st_size
     if path == where.live:
-        return WayBack(where, before=size, after=size)
+        return None
+    size = path.stat().st_size
     with storage("read the session"), Source.itself(path) as source:
         told = zstd.content_size(source.fd)
         plain = sum(map(len, _unpacked(source.fd, source.path))) if told is None else told
-    return WayBack(where, away=Away(plain, size, plain), before=size, after=plain)
+    return Away(plain, size, plain)
 
 
 def leave_one(where: Place) -> int:
