@@ -196,11 +196,8 @@ def begins_alike(live: Source, archive: Path, listed: Manifest) -> bool:
     """Tell whether a live file begins like the history in an archive with this manifest."""
     for entry in listed.segments:
         if entry.segment.span.size:  # a session may begin with a compaction
-            file = names.segment_file(
-                listed.session, listed.layout, entry.segment.index, entry.codec
-            )
             try:
-                with opened(archive, file) as stream, storage("read the archive"):
+                with opened(archive, listed.file_of(entry)) as stream, storage("read the archive"):
                     buffer, size = next(content(stream, entry.codec), (b"", 0))
             except DamagedError:
                 return False

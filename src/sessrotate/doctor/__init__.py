@@ -215,7 +215,7 @@ def _lost(found: State) -> list[str]:
         return []
     there = {*found.listing, *transaction.in_trash(found.place)}
     entries = [entry for entry in found.manifest.segments if entry.pruned is None]
-    files = [transaction.file_of(found.manifest, entry) for entry in entries]
+    files = [found.manifest.file_of(entry) for entry in entries]
     return [printable(file) for file in files if file not in there]
 
 

@@ -132,7 +132,7 @@ class PrunePlan(Struct, frozen=True):
             each.where: Due(
                 each.where,
                 tuple(
-                    transaction.file_of(each.listed, entry)
+                    each.listed.file_of(entry)
                     for entry in each.listed.segments
                     if entry.segment.index in gone
                 ),
@@ -246,7 +246,7 @@ def _prune(holding: Holding, gone: dict[int, Decision], at: str, wait: float) ->
         }
         fs.create_folder(transaction.trash(where))  # before any tombstone: a full disk fails here
         transaction.replace_segments(where, listed, buried)
-        files = [transaction.file_of(listed, entry) for entry in buried.values()]
+        files = [listed.file_of(entry) for entry in buried.values()]
         fs.move_files(where.archive, files, transaction.trash(where))
 
 
@@ -289,7 +289,7 @@ def _candidates(holding: Holding) -> Iterator[Candidate]:
 
 
 def _size(holding: Holding, entry: SealedSegment) -> tuple[int, int, str | None]:
-    path = holding.where.archive / transaction.file_of(holding.listed, entry)
+    path = holding.where.archive / holding.listed.file_of(entry)
     try:
         status = path.lstat()
     except OSError:

@@ -305,7 +305,7 @@ def pruned(found: State, listed: Manifest | None) -> tuple[tuple[int, ...], tupl
         return (), ()
     there = found.listing | transaction.in_trash(found.place).keys()
     tombs = [entry for entry in listed.segments if entry.pruned is not None]
-    back = {entry.segment.index for entry in tombs if transaction.file_of(listed, entry) in there}
+    back = {entry.segment.index for entry in tombs if listed.file_of(entry) in there}
     numbers = [entry.segment.index for entry in tombs]
     return tuple(sorted(back)), tuple(number for number in numbers if number not in back)
 

@@ -67,11 +67,6 @@ def trash(where: Place) -> Path:
     return where.archive / names.TRASH
 
 
-def file_of(listed: Manifest, entry: SealedSegment) -> str:
-    """Return the name of a segment's file, in the archive or in the trash."""
-    return names.segment_file(listed.session, listed.layout, entry.segment.index, entry.codec)
-
-
 def in_trash(where: Place) -> dict[str, int]:
     """Return the regular files in an archive's trash and their sizes in bytes.
 
@@ -135,7 +130,7 @@ def unsettled(listed: Manifest, listing: Collection[str], trashed: Collection[st
     """Return what is in the wrong place, by the names in an archive and in its trash."""
     buried, risen = [], []
     for entry in listed.segments:
-        file = file_of(listed, entry)
+        file = listed.file_of(entry)
         if entry.pruned is not None and file in listing:
             buried.append(file)
         elif entry.pruned is None and file in trashed and file not in listing:

@@ -197,7 +197,7 @@ def undelete(where: Place, wait: float, indices: Collection[int] | None = None) 
     with transaction.begin(where, wait) as listed:
         there = transaction.in_trash(where)
         back = {
-            transaction.file_of(listed, entry): entry
+            listed.file_of(entry): entry
             for entry in listed.segments
             if entry.pruned is not None and (indices is None or entry.segment.index in indices)
         }
@@ -214,7 +214,7 @@ def undelete(where: Place, wait: float, indices: Collection[int] | None = None) 
 def _pruned(listed: Manifest) -> dict[str, str]:
     """Return the files of pruned segments, and when each was pruned (ISO 8601, UTC)."""
     return {
-        transaction.file_of(listed, entry): entry.pruned.at
+        listed.file_of(entry): entry.pruned.at
         for entry in listed.segments
         if entry.pruned is not None
     }

@@ -123,7 +123,7 @@ def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest
     grows = listed.source_digest is None
     for sealed in listed.segments:
         segment = sealed.segment
-        name = names.segment_file(listed.session, listed.layout, segment.index, sealed.codec)
+        name = listed.file_of(sealed)
         head = header.of(
             segment,
             session=listed.session,

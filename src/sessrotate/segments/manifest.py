@@ -50,6 +50,10 @@ class Manifest(Struct, frozen=True):
     is_rebuilt: bool = False
     project: str | None = None
 
+    def file_of(self, entry: SealedSegment) -> str:
+        """Return the name of a segment's file, in the folder of the set or in the trash."""
+        return names.segment_file(self.session, self.layout, entry.segment.index, entry.codec)
+
 
 def dump(manifest: Manifest) -> bytes:
     """Return the manifest as the bytes of its file: JSON, with each segment on its own line."""
@@ -74,7 +78,7 @@ def _segment_line(manifest: Manifest, sealed: SealedSegment) -> bytes:
     segment, boundary = sealed.segment, sealed.segment.boundary
     entry = {
         "index": segment.index,
-        "file": names.segment_file(manifest.session, manifest.layout, segment.index, sealed.codec),
+        "file": manifest.file_of(sealed),
         "start": segment.span.start,
         "end": segment.span.end,
         "lines": sealed.lines,
