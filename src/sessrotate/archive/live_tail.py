@@ -17,7 +17,6 @@ from msgspec import Struct
 from sessrotate import clients, names
 from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.record import HEAD, Mark
-from sessrotate.clients.common import is_link
 from sessrotate.errors import DamagedError, SessrotateError, storage
 from sessrotate.model import Boundary, SealedSegment, Span
 from sessrotate.segments import live_header, scan
@@ -171,11 +170,6 @@ def ends_at(listed: Manifest, header: LiveHeader) -> bool:
     last = listed.segments[-1].digest if listed.segments else None
     told = (header.index, header.start, header.parent_digest)
     return told == (len(listed.segments), listed.source_bytes, last)
-
-
-def is_behind_link(archive: Path) -> bool:
-    """Tell whether an archive is reached by a link: nothing there is opened (`own`)."""
-    return is_link(archive) or is_link(archive.parent)
 
 
 def holds(source: Source, segments: Iterable[SealedSegment], shift: int = 0) -> bool:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from sessrotate import clients, names
-from sessrotate.archive import live_tail, record
+from sessrotate.archive import record
 from sessrotate.clients import common
 from sessrotate.clients.common import ignored, is_file, is_folder, is_link, listed, names_in, real
 from sessrotate.clients.in_place import InPlace
@@ -231,7 +231,7 @@ def project_named(archive: Path) -> str:
     What was written last counts: the record, which few have, then the manifest. One that is
     reached by a link names none, and nothing behind that is opened.
     """
-    if live_tail.is_behind_link(archive):
+    if record.is_behind_link(archive):
         return ""
     if project := record.told(archive).project:
         return project
@@ -254,7 +254,7 @@ def holds_something(folder: Path) -> bool:
 
     That its owner restored the session is nothing. A link is, whatever is behind it.
     """
-    return live_tail.is_behind_link(folder) or any(
+    return record.is_behind_link(folder) or any(
         name not in _WITHIN or not is_folder(folder / name) or holds_something(folder / name)
         for name in names_in(folder)
         if not names.is_hidden(name) and not (name == names.RECORD and _is_whole_again(folder))

@@ -208,7 +208,7 @@ def told(archive: Path) -> Record:
     is_there, is_any = os.path.lexists(archive / names.RECORD), os.path.lexists(folder)
     if not (is_there or is_any):  # as of most: nothing is to be opened
         return Record(session)
-    if os.path.islink(archive) or os.path.islink(archive.parent):  # noqa: PTH114 - never raises
+    if is_behind_link(archive):
         return Record(session)
     if is_there:
         with suppress(SessrotateError, OSError):
@@ -219,6 +219,11 @@ def told(archive: Path) -> Record:
     standing, restored = _TOLD["damaged" if is_there else "lost", held]
     put_away = None if standing is None else by_files(archive, session, standing)
     return Record(session, away=put_away, restored=restored)
+
+
+def is_behind_link(archive: Path) -> bool:
+    """Tell whether an archive is reached by a link: nothing there is opened (`owner`)."""
+    return os.path.islink(archive) or os.path.islink(archive.parent)  # noqa: PTH114 - never raises
 
 
 def by_files(archive: Path, session: str, standing: Step = "archived") -> PutAway:
