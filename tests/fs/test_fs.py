@@ -197,11 +197,11 @@ def test_where_the_disk_can_be_asked_to_write_its_cache_it_is(
     monkeypatch.setattr(os, "fsync", synced.append)
     monkeypatch.setattr(platforms, "HERE", replace(platforms.HERE, full_sync=full))
     monkeypatch.setattr(files, "fcntl", SimpleNamespace(fcntl=control))
-    fs.sync_data(1)
+    fs.sync(1)
     assert (asked, synced) == ([full], [])
-    fs.sync_data(1)
+    fs.sync(1)
     assert (asked, synced) == ([full, full], [1])
     answers.append(OSError(errno.EIO, "lost"))
     with pytest.raises(OSError, match="lost"):
-        fs.sync_data(1)
+        fs.sync(1)
     assert synced == [1]

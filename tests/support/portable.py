@@ -7,7 +7,6 @@ what runs on such a system.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import platforms
@@ -36,7 +35,8 @@ def become_portable(patch: pytest.MonkeyPatch) -> None:
 def have_quiet(patch: pytest.MonkeyPatch, day: float) -> None:
     """Have the quiet day, of which nothing is left out, last for so many seconds."""
     patch.setattr(lease, "SETTLE", _SETTLE)
-    patch.setattr(waiting, "is_over", partial(_is_over, quiet=day))
+    patch.setattr(waiting, "is_over", _is_over)
+    patch.setattr(waiting, "QUIET", day)
 
 
 def lack(patch: pytest.MonkeyPatch, *abilities: str) -> None:

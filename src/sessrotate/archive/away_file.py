@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -140,9 +140,6 @@ class Compressed(Away):
         super().__exit__()
         if self._plain is not None:
             os.close(self._plain)
-
-    def __enter__(self) -> Self:
-        return self
 
     @property
     def fd(self) -> int:

@@ -81,7 +81,7 @@ __all__ = [
     "scratch",
     "set_time",
     "shorten",
-    "sync_data",
+    "sync",
     "sync_folder",
     "take_away",
     "take_place",
@@ -236,11 +236,6 @@ def append(path: Path, data: bytes) -> None:
         sync(fd)
     finally:
         os.close(fd)
-
-
-def sync_data(fd: int) -> None:
-    """Return when what others wrote to a file that we have open is on the disk."""
-    sync(fd)
 
 
 def move_folder(path: Path, name: Path) -> None:

@@ -54,20 +54,15 @@ def is_superfluous(live: Source | None, pack: Source, session: str) -> bool:
     """Tell whether the live file is the pack, or has all that is in it."""
     if live is None:
         return False
-    size = pack.identity().size
+    whole = [(pack, Span(0, pack.identity().size))]
     # A backup makes two files of two names.
-    if live.identity().is_same_file(pack.identity()) or is_beginning(live, pack, size):
+    if live.identity().is_same_file(pack.identity()) or begins_with(live, whole):
         return True
     # A session that was restored has all that came behind the header. Nobody may write to it now.
     answer = lease.read(pack.fd)
     if answer == "taken":
         lease.release(pack.fd)
     return answer == "taken" and has_all_of(live, None, None, pack, session)
-
-
-def is_beginning(one: Source | None, other: Source, size: int) -> bool:
-    """Tell whether both files have so many bytes, and begin with the same."""
-    return one is not None and begins_with(other, [(one, Span(0, size))])
 
 
 def is_new(found: State, begun: Intent, draft: Source) -> bool:

@@ -415,7 +415,7 @@ def _write(
     draft.become_like(source.fd)
     draft.take_times(source.fd)
     draft.sync()
-    fs.sync_data(source.fd)
+    fs.sync(source.fd)  # what others wrote to it
     live_body.check_unshifted(
         source, found.place.client.files, planned.newest.boundary, planned.end
     )

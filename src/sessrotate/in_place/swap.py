@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -266,9 +266,7 @@ def _changed() -> InUseError:
 
 
 @contextmanager
-def undone_unless_swapped(
-    place: Place, old: Source, taking_back: Callable[[Place], None] | None = None
-) -> Iterator[None]:
+def undone_unless_swapped(place: Place, old: Source) -> Iterator[None]:
     """Remove what the block made, if it fails before the live file was replaced.
 
     An InUseError says that it is as another program left it. After anything else, only what has
@@ -283,7 +281,7 @@ def undone_unless_swapped(
             is_undone = isinstance(error, InUseError) and os.path.lexists(place.draft)
             if is_undone or _is_file(place.live, old):
                 kept = _kept(place, old)
-                (taking_back or undo)(place)
+                undo(place)
         if kept is not None:
             raise InUseError(f"{error} {aside.said(kept, place.live)}") from error
         raise

@@ -72,14 +72,14 @@ def free_name(where: Place) -> Path:
     return where.waiting / str(number)
 
 
-def is_over(file: FileIdentity, since_ns: int, quiet: float = QUIET) -> bool:
-    """Tell whether a file has been quiet for so many seconds, and nobody is known to write to it.
+def is_over(file: FileIdentity, since_ns: int) -> bool:
+    """Tell whether a file has been quiet for a day, and nobody is known to write to it.
 
     `since_ns`, nanoseconds since 1970, is when it was replaced. A clock that cannot be believed
     says no.
     """
     quiet_for = time.time() - max(file.modified_ns, since_ns) / 1e9
-    return quiet_for >= quiet and not any(in_use.writers(file)) and not clock.doubt(time.time())
+    return quiet_for >= QUIET and not any(in_use.writers(file)) and not clock.doubt(time.time())
 
 
 def keep(found: State, was: FileIdentity) -> bool:
@@ -121,13 +121,12 @@ def _has_name(place: Place, pack: FileIdentity) -> bool:
         return any(pack.is_same_file(each.identity()) for each in opened)
 
 
-def settle(place: Place) -> int:
+def settle(place: Place) -> None:
     """Bring over what came to the files that wait, and remove those whose time is over.
 
-    The session's lock is held, and nothing is left of a rotation or restoration. Returns how many
-    bytes were removed. Raises OSError as the system reports.
+    The session's lock is held, and nothing is left of a rotation or restoration. Raises OSError as
+    the system reports.
     """
-    freed = 0
     for each in packs(place):
         if each.told is None:
             continue
@@ -140,9 +139,7 @@ def settle(place: Place) -> int:
             # Nothing tells an edit with the old time set from none, so it is read once more.
             if is_free and is_at(pack, 0, told.mark):
                 fs.remove_files(place.waiting, [each.path.name])
-                freed += here.size
     _clean(place)
-    return freed
 
 
 def free(found: State) -> list[Path]:

@@ -61,11 +61,10 @@ def records(
     pieces: Iterable[bytes | memoryview],
     segment: int,
     *,
-    start: int = 0,
     is_carried: bool = False,
 ) -> Iterator[Record]:
-    """Yield the lines of a segment's body, the first of which begins at offset `start`."""
-    for line, at, size, is_ended in split(pieces, start):
+    """Yield the lines of a segment's body."""
+    for line, at, size, is_ended in split(pieces):
         yield Record(segment, at, bytes(line), size, is_ended, is_carried=is_carried)
 
 

@@ -153,16 +153,13 @@ def settle(where: Place, listed: Manifest, listing: frozenset[str]) -> None:
         fs.move_files(where.archive, left.buried, trash(where))
 
 
-def replace_segments(
-    where: Place, listed: Manifest, changed: Mapping[int, SealedSegment]
-) -> Manifest:
-    """Replace the manifest by one with these segments changed; return it.
+def replace_segments(where: Place, listed: Manifest, changed: Mapping[int, SealedSegment]) -> None:
+    """Replace the manifest by one with these segments changed.
 
     Raises RefusedError if it would be too large to be read again.
     """
     segments = tuple(changed.get(entry.segment.index, entry) for entry in listed.segments)
-    changed_manifest = replace(listed, segments=segments)
-    data = manifest.dump(changed_manifest)
+    data = manifest.dump(replace(listed, segments=segments))
     if len(data) > manifest.MAX_BYTES:
         raise RefusedError(
             f"The {names.MANIFEST} would be too large: unpin segments or shorten their notes first."
@@ -173,4 +170,3 @@ def replace_segments(
         with suppress(OSError):  # a full disk needs the room
             fs.remove_files(where.archive, [f"{names.MANIFEST}{names.PARTIAL}"])
         raise
-    return changed_manifest
