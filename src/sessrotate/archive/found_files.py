@@ -20,7 +20,7 @@ from sessrotate import fs, names, units
 from sessrotate.archive import away_file, live_tail, record
 from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.place import Place, that_wait
-from sessrotate.archive.record import Intent, Record, Waiting
+from sessrotate.archive.record import Intent, Operation, Record, Waiting
 from sessrotate.clients.common import is_folder, is_link, names_in
 from sessrotate.errors import DamagedError, SessrotateError, printable, storage
 from sessrotate.model import Span
@@ -101,6 +101,11 @@ class FoundFiles(Struct, frozen=True, kw_only=True):
     def intent(self) -> Intent | None:
         """What is under way between the live file and the archive, None if nothing is."""
         return self.record.intent
+
+    @property
+    def finished_by(self) -> Operation:
+        """The command that finishes what is under way, or undoes it."""
+        return "rotate" if self.intent is None else self.intent.operation
 
     @property
     def is_pack(self) -> bool:

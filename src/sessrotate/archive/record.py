@@ -113,11 +113,6 @@ class Intent(Struct, frozen=True):
         """Whether nothing of the history goes to the archive, or comes from it."""
         return self.operation != "restore" and not self.count
 
-    @property
-    def finished_by(self) -> str:
-        """The command that finishes it, or undoes it."""
-        return "restore" if self.operation == "restore" else "rotate"
-
     def moved(self, listed: Manifest | None) -> tuple[SealedSegment, ...]:
         """Return the segments that it brings to the archive with this manifest."""
         return () if listed is None else listed.segments[self.first : self.first + self.count]

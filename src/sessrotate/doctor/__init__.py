@@ -182,8 +182,7 @@ def _put_away(found: State, say: Say) -> Iterator[Finding]:
 def _in_place(found: State, say: Say) -> Iterator[Finding]:
     if todo := recover.plan(found).sentence:
         if not locks.is_held(found.place.lock):  # else somebody is at work on it
-            command = "rotate" if found.intent is None else found.intent.finished_by
-            yield say("interrupted: operation", why=todo, command=command)
+            yield say("interrupted: operation", why=todo, command=found.finished_by)
         return
     # By several files, as one alone would be its own: `_live_files` names them, and what only
     # follows from there being no owner needs no other remedy.

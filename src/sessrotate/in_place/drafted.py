@@ -23,21 +23,19 @@ from sessrotate.system import lease
 from sessrotate.system.source import Source
 
 
-def judged(found: State) -> Drafted:
+def judged(found: State, begun: Intent) -> Drafted:
     """Return what has the draft's name, having looked into it where that matters.
 
     It matters where neither that nor the live file is the one that was to be replaced.
     """
     if found.drafted != "unread" or found.match == "pack" or found.pack is None:
         return found.drafted
-    if found.intent is None:
-        return found.drafted
     if not is_plain(found):
         return "stranger"
     with Source.inside(found.place.archive, names.DRAFT) as draft:
         # Somebody may have found it under the live file's name, and write to it only now.
         is_free = lease.write(draft.fd) != "busy"
-        return "new" if is_free and is_new(found, found.intent, draft) else "stranger"
+        return "new" if is_free and is_new(found, begun, draft) else "stranger"
 
 
 def is_plain(found: State) -> bool:

@@ -84,7 +84,7 @@ def plan(found: State) -> Recovery:
 def _of_intent(found: State, begun: Intent) -> Recovery:
     """Return what is to be done with an interrupted rotation or restoration."""
     what, name = _WHAT[begun.operation], printable(str(found.place.live))
-    row, kept = _decided(found)
+    row, kept = _decided(found, begun)
     if row.deed == "put back":
         return Recovery(
             "put back",
@@ -119,14 +119,10 @@ def _refused(found: State, what: str) -> Recovery:
     )
 
 
-def _decided(found: State) -> tuple[Row, tuple[Path, ...]]:
+def _decided(found: State, begun: Intent) -> tuple[Row, tuple[Path, ...]]:
     """Return the row that counts, and which files are to be kept whatever it says."""
-    if found.intent is None:
-        raise ValueError
-    what = drafted.judged(found)
-    row = recovery_table.decided(
-        found.intent.operation, found.match, what, has_pack=found.pack is not None
-    )
+    what, has_pack = drafted.judged(found, begun), found.pack is not None
+    row = recovery_table.decided(begun.operation, found.match, what, has_pack=has_pack)
     if row.standing == "after" or what not in {"new", "stranger"}:
         return row, ()
     # Another program replaced the live file, so that the pack has its last name.

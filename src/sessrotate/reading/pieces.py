@@ -143,8 +143,8 @@ def interrupted(found: State) -> Iterator[Problem]:
     """Yield a problem if a run was interrupted, unless one is at work just now."""
     is_begun = found.intent is not None or found.pack is not None
     if is_begun and not locks.is_held(found.place.lock):
-        command = "rotate" if found.intent is None else found.intent.finished_by
-        finishes = f"`sessrotate {command} {printable(found.place.session)}` finishes it."
+        name = printable(found.place.session)
+        finishes = f"`sessrotate {found.finished_by} {name}` finishes it."
         yield Problem("leftover", f"A run was interrupted: {finishes}")
 
 

@@ -86,9 +86,8 @@ def in_trash(where: Place) -> dict[str, int]:
 def check_finished(found: State) -> None:
     """Raise InUseError while a rotation or restoration of the session is not finished."""
     if found.intent is not None or names.PACK in found.listing:
-        name, begun = printable(found.place.session), found.intent
-        what = "restoration" if begun is not None and begun.operation == "restore" else "rotation"
-        command = "rotate" if begun is None else begun.finished_by
+        name, command = printable(found.place.session), found.finished_by
+        what = "restoration" if command == "restore" else "rotation"
         raise InUseError(
             f"A {what} of {name} is unfinished: finish it with `sessrotate {command} {name}`, then "
             "try again."
