@@ -104,16 +104,15 @@ def create_folder(path: Path) -> None:
         sync_folder(folder.parent)
 
 
-def create_file(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Create a file with this content, or these pieces of it, on the disk when this returns."""
+def create_file(path: Path, data: bytes) -> None:
+    """Create a file with this content, on the disk when this returns."""
     with NewFile(path) as file:
-        for piece in (data,) if isinstance(data, bytes) else data:
-            file.append(piece)
+        file.append(data)
         file.sync()
     sync_folder(path.parent)
 
 
-def create_file_at_once(path: Path, data: bytes | Iterable[bytes]) -> None:
+def create_file_at_once(path: Path, data: bytes) -> None:
     """Create or replace a file that is never, not even after a crash, there with other content."""
     draft = path.with_name(path.name + _PARTIAL)
     draft.unlink(missing_ok=True)
