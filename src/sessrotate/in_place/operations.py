@@ -194,7 +194,11 @@ def rotate_session(
                     return Rotated(planned, recovered, gains_too_little=True)
                 with (
                     _aside(where, planned),
-                    room.told("rotate the session", where.archive, lambda: _needed(planned, found)),
+                    room.told(
+                        "rotate the session",
+                        where.archive,
+                        lambda: gain.needed(planned, rotate.live_source(found)),
+                    ),
                     progress("Archiving", planned.moved) as archiving,
                 ):
                     seconds = rotate.execute(planned, found, wait, archiving, live=live)
@@ -263,13 +267,6 @@ def finish_interrupted(places: Iterable[Place], wait: float) -> None:
                 is_left = bool(recover.plan(found).sentence)
             if is_left:
                 recover_session(where, wait)
-
-
-def _needed(planned: RotationPlan, found: State) -> Need:
-    """Return about what has to be free for a rotation."""
-    if found.live is None:
-        return Need(planned.bytes_after, "the new live file")
-    return gain.needed(planned, found.live)
 
 
 def _check_wanted(where: Place, *, by_itself: bool) -> None:

@@ -204,7 +204,7 @@ def prepare(
     a resume lacks (`rewound`). Unless it `proves` them, archived segments are not read. Raises
     NotASessionError if no known client wrote it, InUseError if it shrinks or is replaced meanwhile.
     """
-    source, problem, client = _source(found), found.problem, found.place.client
+    source, problem, client = live_source(found), found.problem, found.place.client
     identity = source.identity()
     archived = found.listed.segments if found.listed is not None and problem is None else ()
     prefix = found.prefix if problem is None else found.own
@@ -280,7 +280,8 @@ def _copied(archived: tuple[SealedSegment, ...], segments: tuple[Segment, ...]) 
         yield f"The last compaction in the file is a copy of an earlier one. {NEXT_COMPACTION}"
 
 
-def _source(found: State) -> Source:
+def live_source(found: State) -> Source:
+    """Return the open live file; raise RefusedError if there is none."""
     if found.live is None:
         name = printable(str(found.place.live))
         raise RefusedError(f"{name} is gone: `restore` brings it back from its archive.")
@@ -306,7 +307,7 @@ def execute(
     session, StorageError as the system reports. Until the swap everything is undone then; after
     it, the next run finishes.
     """
-    source, place = _source(found), found.place
+    source, place = live_source(found), found.place
     check(planned, place, wait, live=live)
     # The history is read twice: to know what is in it, then to copy it.
     first, second = (partial(_halved, progress, before) for before in (0, planned.moved))
