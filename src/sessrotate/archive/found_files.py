@@ -123,11 +123,6 @@ class FoundFiles(Struct, frozen=True, kw_only=True):
         """How many bytes at the beginning of the live file are ours, in any case: its header."""
         return 0 if self.header is None else len(live_header.line(self.header))
 
-    @property
-    def prefix(self) -> int:
-        """How many bytes of the live file are no part of the history."""
-        return 0 if self.header is None else live_header.prefix(self.header)
-
 
 def with_way_out(place: Place, error: DamagedError) -> DamagedError:
     """Return an error that says, once, what helps where no other command does."""

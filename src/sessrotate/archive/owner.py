@@ -239,16 +239,11 @@ def check_folders(where: Place) -> None:
     ownership.check_links(where.ours)
 
 
-def is_link(path: Path) -> bool:
-    """Tell whether a path is a link where a client's live files are: nobody opens what it names.
-
-    Elsewhere, a person who names a link means what it leads to.
-    """
-    return common.is_link(path) and place.of(path) is not None
-
-
 def meant(path: Path) -> Path:
-    """Return the file that a person means by a path: of a link outside, where it leads."""
+    """Return the file that a person means by a path: of a link outside, where it leads.
+
+    Where a client's live files are, nobody opens what a link names.
+    """
     return real(path) if common.is_link(path) and place.of(path) is None else path
 
 

@@ -85,8 +85,7 @@ class State(FoundFiles, frozen=True, kw_only=True):
             return 0
         if self.cut is not None and self.cut.is_same:
             return self.cut.boundary.offset
-        line, all_of_it = len(live_header.line(self.header)), live_header.prefix(self.header)
-        return line if self.has_gap else all_of_it
+        return self.own if self.has_gap else live_header.prefix(self.header)
 
     @property
     def has_gap(self) -> bool:

@@ -27,8 +27,6 @@ from sessrotate.clients.protocol import Reading
 from sessrotate.parsing.records import Record
 
 if TYPE_CHECKING:
-    from sessrotate.parsing.records import Record
-
     Part = Callable[[], Iterator[Record]]
     """Gives the records of a segment, to be read as often as is needed."""
 
