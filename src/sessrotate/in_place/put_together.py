@@ -173,15 +173,13 @@ def _swap(
 def _write(found: State, kept: Kept, draft: fs.Draft, progress: Callable[[int], None]) -> Intent:
     """Write the new live file, on the disk when this returns; return what is going to happen."""
     old, at = kept.live, kept.at or 0
-    whole, tail = Fingerprint(), Fingerprint()
+    whole = Fingerprint()
     for source, span in kept.parts:
         for piece in source.pieces(span):
             whole.update(piece)
             draft.append(piece)
             progress(draft.size)
-    for piece in old.pieces(Span(at, old.size())):
-        tail.update(piece)
-        draft.append(piece)
+    tail = swap.append_tail(old, Span(at, old.size()), draft)
     draft.become_like(old.fd)
     draft.take_times(old.fd)
     draft.sync()
@@ -193,7 +191,7 @@ def _write(found: State, kept: Kept, draft: fs.Draft, progress: Callable[[int], 
             new=Mark(kept.size, whole.digest),
             cut=at,
             prefix=kept.size,
-            tail=Mark(old.size() - at, tail.digest),
+            tail=tail,
         ),
         first=len(found.listed.segments) if found.listed is not None else 0,
     )

@@ -35,7 +35,6 @@ from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import HARMLESS, body
 from sessrotate.system import in_use
 from sessrotate.system.digest import Fingerprint
-from sessrotate.system.source import Source
 
 
 class RestorePlan(Struct, frozen=True):
@@ -114,7 +113,8 @@ def execute(
         in_use.check_unused(place, here, wait=wait, or_live=False)
         with swap.undone_unless_swapped(place, found.live), fs.Draft(place.draft) as draft:
             _write_history(planned, found, draft, progress)
-            tail = _write_tail(planned, found.live, draft)
+            end = planned.prefix + (planned.tail or 0)
+            tail = swap.append_tail(found.live, Span(planned.prefix, end), draft)
             draft.become_like(found.live.fd)
             draft.sync()
             begun = Intent(
@@ -147,14 +147,6 @@ def _write_history(
             done += len(piece)
             progress(done)
     return Mark(done, whole.digest)
-
-
-def _write_tail(planned: RestorePlan, source: Source, draft: fs.Draft) -> Mark:
-    tail, size = Fingerprint(), planned.tail or 0
-    for piece in source.pieces(Span(planned.prefix, planned.prefix + size)):
-        tail.update(piece)
-        draft.append(piece)
-    return Mark(size, tail.digest)
 
 
 def _bring_back(planned: RestorePlan, found: State, progress: Callable[[int], None]) -> None:

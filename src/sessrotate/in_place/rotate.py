@@ -409,10 +409,7 @@ def _write(
     draft.append(head)
     for piece in carry():
         draft.append(piece)
-    tail = Fingerprint()
-    for piece in source.pieces(Span(live_plan.cut, planned.end)):
-        tail.update(piece)
-        draft.append(piece)
+    tail = swap.append_tail(source, Span(live_plan.cut, planned.end), draft)
     draft.become_like(source.fd)
     draft.take_times(source.fd)
     draft.sync()
@@ -428,7 +425,7 @@ def _write(
             new=Mark.of(head),
             cut=live_plan.cut,
             prefix=len(head) + planned.carried_bytes,
-            tail=Mark(planned.end - live_plan.cut, tail.digest),
+            tail=tail,
         ),
         first=planned.first,
         count=len(listed.segments) - planned.first,

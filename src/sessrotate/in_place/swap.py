@@ -41,6 +41,15 @@ _LATE: Final = 0.8
 """Seconds for writers to be done with the old file after the rename; then a later run goes on."""
 
 
+def append_tail(source: Source, span: Span, draft: fs.Draft) -> Mark:
+    """Append the tail of an old file to the new one; return how it is recognised."""
+    tail = Fingerprint()
+    for piece in source.pieces(span):
+        tail.update(piece)
+        draft.append(piece)
+    return Mark(span.size, tail.digest)
+
+
 def begin(place: Place, old: Source, intent: Intent) -> None:
     """Give the old file its second name and write down what is going to happen.
 
