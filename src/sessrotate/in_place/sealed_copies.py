@@ -24,10 +24,10 @@ from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
 from sessrotate.in_place import room
 from sessrotate.model import SealedSegment, Span
-from sessrotate.segments import compressed, header, live_header, load, segment_set
+from sessrotate.segments import compressed, live_header, load, segment_set
 from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import SegmentSet
-from sessrotate.system.digest import ZERO, Fingerprint
+from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
 
 BUFFER: Final = 256 * 1024
@@ -83,7 +83,7 @@ def write(copying: Copying, progress: Callable[[int], None]) -> None:
 
 
 def _write(copying: Copying, segments: SegmentSet, entry: SealedSegment, draft: fs.Draft) -> bool:
-    head = _header(copying.manifest, entry)
+    head = segments.parts[entry.segment.index].head
     frame = compressed.Frame(draft, len(head) + entry.segment.span.size)
     frame.append(head)
     if _copied(copying, entry.segment.span, frame.append) != entry.digest:
@@ -131,19 +131,6 @@ def repair(found: State) -> None:
     except InUseError:
         raise problem from None
     name(copying)
-
-
-def _header(manifest: Manifest, entry: SealedSegment) -> bytes:
-    index = entry.segment.index
-    return header.of(
-        entry.segment,
-        session=manifest.session,
-        layout="numbered",
-        digest=entry.digest,
-        parent_digest=manifest.segments[index - 1].digest if index else ZERO,
-        segments=None,
-        source_bytes=None,
-    )
 
 
 def _copied(copying: Copying, span: Span, append: Callable[[memoryview], None]) -> str:
