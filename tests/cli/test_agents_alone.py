@@ -89,7 +89,7 @@ def test_a_damaged_transcript_of_a_session_that_was_put_away_is_named(home: Home
     write(away, away.read_bytes()[:-8] + b"damaged!")
     ended = called("search", "beside-it")
     assert ended.code == 74
-    assert f"{away}: " in ended.err
+    assert f"{away} cannot be read: its compressed data is damaged" in ended.err
     assert "its compressed data is damaged" in called("export", ID, "--format", "markdown").out
 
 

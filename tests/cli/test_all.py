@@ -111,7 +111,10 @@ def test_with_live_one_that_is_written_to_all_the_time_is_a_failure(home: Home) 
 def test_small_ones_are_left_alone(home: Home) -> None:
     ended = called("rotate", "--all", "--min-size", "1G")  # asks nothing: there is nothing to do
     assert ended.code == 0
-    assert ended.out == "0 sessions; 0 B out of the live files, 0 B freed on disk.\n"
+    assert ended.out == (
+        "Nothing to rotate. Only sessions of Claude Code are rotated; `sessrotate tidy` compresses "
+        "those of Codex.\n"
+    )
     assert home.live.read_bytes() == DATA
 
 

@@ -166,7 +166,8 @@ def test_what_is_older_is_put_away_and_what_is_in_use_stays(home: Home) -> None:
     assert "2 sessions" in done.out
     assert "1 of 2: older" in done.err
     assert called("archive", "--yes", "--older-than", "30d").out == (
-        "0 sessions: moved 0 B out of the client's folder.\n"
+        "Nothing to put away. Only sessions of Claude Code are put away; `sessrotate tidy` "
+        "compresses those of Codex.\n"
     )
 
 
@@ -277,7 +278,7 @@ def test_by_age_a_restored_session_stays_and_that_is_said(home: Home) -> None:
     assert called("rotate", ID).code == 0
     assert called("restore", ID).code == 0
     ended = called("archive", "--older-than", "1d", "--dry-run")
-    assert ended.out.startswith("0 sessions: would move 0 B")
+    assert ended.out.startswith("Nothing to put away.")
     assert "1 session that you restored stays, unless you name it.\n" in ended.out
     assert called("archive", ID).code == 0
     assert "restored" not in called("archive", "--older-than", "1d", "--dry-run").out

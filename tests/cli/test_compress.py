@@ -17,9 +17,10 @@ from sessrotate import automation, fs
 from sessrotate.archive.place import Place
 from sessrotate.clients.codex import cold
 from sessrotate.render.common import size
+from sessrotate.reports import next_steps
 from sessrotate.retention import rollouts
 from sessrotate.retention.rollout_swap import Second
-from sessrotate.system import user_folders, zstd
+from sessrotate.system import in_use, user_folders, zstd
 from support.command_line import called, write
 from support.homes import on_disk
 from support.rollouts import Codex, home, packed, rollout, unpacked
@@ -136,6 +137,42 @@ def test_a_session_that_a_client_has_open_is_passed_over_and_said(codex: Codex) 
     assert codex.names() == [path.name]
 
 
+def test_a_session_that_a_client_has_open_is_in_no_plan(
+    codex: Codex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = codex.begin(OVER, 1)
+    codex.begin(rollout(size=1 << 18), 2)
+    monkeypatch.setattr(in_use, "written", lambda files: {_file(path)} & files)
+    ended = called("tidy", "--dry-run")
+    assert ended.code == 0
+    assert "compress       1 session " in ended.out
+    assert "1 session is in use" in ended.out
+    assert f"{codex.where(1).session}: A process has it open for writing" in ended.err
+    assert " from 1 session, without any loss" in called().out
+
+
+def _file(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_dev, status.st_ino
+
+
+def test_small_sessions_are_compressed_too_but_for_those_of_a_few_blocks(codex: Codex) -> None:
+    assert next_steps.SMALL == rollouts.WORTH
+    for number in range(1, 5):
+        codex.begin(rollout(size=30_000), number)
+    codex.begin(rollout(size=3_000), 5)
+    assert " from 4 sessions, without any loss" in called().out
+    assert "Compressed 4 sessions." in called("tidy", "--yes").out
+    assert "all is tidy" in called().out
+
+
+def test_what_somebody_needs_is_had_from_as_few_sessions_as_can_be(codex: Codex) -> None:
+    for number, many in enumerate((40_000, 1 << 18, 1 << 17)):
+        codex.begin(rollout(size=many), number)
+    found = called("tidy", "--need", "200K", "--dry-run", "--json").document()["sessions"]
+    assert [each["session"] for each in found] == [codex.where(1).session]
+
+
 def test_what_it_would_gain_is_in_the_list_and_remembered_for_the_status(
     codex: Codex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +243,7 @@ def test_nothing_is_done_by_itself_where_another_client_may_not_find_it(codex: C
 def test_setup_asks_for_it_only_where_codex_has_sessions(
     codex: Codex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (codex.root.parent / "claude").mkdir()
     _, said = asked("n\nn\nn\ny\n", "setup", env=os.environ)
     assert "Compress Codex sessions unused for 7 days?" in said
     assert 'compress_after = "7d"' in user_folders.config_file().read_text()
@@ -407,3 +445,38 @@ def test_one_that_is_damaged_is_named_by_whoever_reads_it_and_by_doctor(
     ended = called("doctor")
     assert ended.code == 1
     assert f"{path.name} cannot be decompressed" in ended.out
+
+
+def test_a_compressed_session_is_verified_like_archives_are(codex: Codex) -> None:
+    codex.begin(OVER, 1)
+    codex.begin(rollout(size=1 << 18), 2)
+    assert called("tidy", "--yes").code == 0
+    ended = called("verify", "--all")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.count(": compressed, and reads back whole\n") == 2
+    damaged = cold.compressed(codex.path(2))
+    data = bytearray(damaged.read_bytes())
+    data[len(data) // 2] ^= 1
+    damaged.write_bytes(data)
+    ended = called("verify", "--all", "--json")
+    (problem,) = ended.document()["problems"]
+    assert (ended.code, problem["kind"], problem["source"]) == (1, "unread", str(damaged))
+    assert problem["detail"].endswith("damaged: put it back from a backup")
+    assert called("verify", codex.where(2).session).code == 1
+
+
+def test_without_claude_code_nothing_is_asked_or_said_of_it(codex: Codex) -> None:
+    codex.begin(OVER, 1)
+    assert [part.name for part in automation.parts()] == ["schedule", "codex"]
+    said = called("setup", "--yes").out
+    assert "put this line in AGENTS.md:" in said
+    assert not (codex.root.parent / "claude").exists()
+    told = called("doctor")
+    assert "sessions of Codex: 1\n" in told.out
+    assert "Codex sessions are compressed: by `tidy`, and by each run once unused for 7" in told.out
+    assert "Claude Code deletes" not in told.out
+    assert "compress unused Codex sessions, but nothing starts `sessrotate run`" in told.out
+    shown = called().out
+    assert "Shrink    tidy\n" in shown
+    assert "rotation" not in shown
+    assert "No session is rotated: only those of Claude Code are." in called("report", "--all").out

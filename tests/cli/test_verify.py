@@ -62,7 +62,7 @@ def test_where_nothing_is_archived_that_is_said(
     homes.home(tmp_path, monkeypatch, session(boundaries=1))
     ended = called("verify", "--all")
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out == "Nothing to verify: no session is rotated or put away.\n"
+    assert ended.out == "Nothing to verify: no session is rotated, put away or compressed.\n"
     assert called("verify", "--all", "--json").document() == {"ok": True, "problems": []}
 
 

@@ -230,6 +230,9 @@ def test_the_total_counts_what_there_is() -> None:
         found = [*hidden, *[entry(standing="copy", disk_bytes=1024)] * copies]
         total = render_list.total(entries, found, Look(now=NOW))
         assert total.endswith(f", {told} hidden ({copies}.0 KiB)\n\n")
+    found = [*hidden, *[entry(standing="agent", disk_bytes=1024)] * 2]
+    total = render_list.total(entries, found, Look(now=NOW))
+    assert total.endswith(", 2 of agents and 4 unused hidden (2.0 KiB)\n\n")
     waits = [entry(bytes=1024, archived_disk_bytes=3 << 20, waiting_disk_bytes=1 << 20)]
     assert render_list.total(waits, [], Look(now=NOW)) == (
         "1 session: 1.0 KiB live, 4.0 KiB on disk, 1.0 MiB of it freed later\n\n"

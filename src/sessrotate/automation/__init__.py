@@ -63,10 +63,19 @@ NAMES: Final = ("hook", "schedule", "saving", "codex")
 """The parts, in the order of the questions."""
 
 
-def parts() -> tuple[Part, ...]:
-    """Return the parts with their questions; what saving comes to depends on the client.
+def present() -> tuple[str, ...]:
+    """Return the names of the clients that have a folder here; without any, whose are rotated."""
+    rotated = clients.in_place().files
+    here = [each.NAME for each in clients.clients() if is_folder(each.sessions_folder())]
+    others = [name for name in here if name != rotated.NAME]
+    is_here = len(others) < len(here) or is_folder(rotated.config_folder())
+    return tuple(dict.fromkeys([rotated.NAME, *others] if is_here or not others else others))
 
-    Of Codex only where it has sessions.
+
+def parts() -> tuple[Part, ...]:
+    """Return the parts with their questions, of the clients that are here.
+
+    What saving comes to depends on the client.
     """
     every = (
         Part(
@@ -92,11 +101,10 @@ def parts() -> tuple[Part, ...]:
             "programs that look for *.jsonl no longer see them. The nightly run does it.",
         ),
     )
-    return tuple(
-        each
-        for each in every
-        if each.name != "codex" or any(map(is_folder, clients.cold().folders()))
-    )
+    out = set[str]() if any(map(is_folder, clients.cold().folders())) else {"codex"}
+    if clients.in_place().files.NAME not in present():
+        out |= {"hook", "saving"}
+    return tuple(each for each in every if each.name not in out)
 
 
 def saving(older_than: str = "") -> str:
@@ -187,15 +195,25 @@ def _every() -> Every:
 
 def plan_removal() -> Automation:
     """Return what undoes all of it; nothing is changed."""
-    tried = _Tried(frozenset({*NAMES, "settings"}))
+    tried, are_set = _Tried(frozenset({*NAMES, "settings"})), {*_set()}
     return Automation(
         removes=True,
         hook=tried.to("hook", installation.plan_remove),
         schedule=tried.to("schedule", schedule.plan_removal),
         settings=tried.to("settings", _unset),
         problems=tuple(tried.problems),
-        does=" and ".join(_DOES.values()),
+        does=" and ".join(what for name, what in _DOES.items() if name in are_set),
     )
+
+
+def _set() -> Iterator[str]:
+    """Yield the parts that the user's settings have."""
+    with suppress(SessrotateError):
+        data = _settings()[2]
+        text = "" if data is None else _text(data)
+        for name, key in (("saving", SAVING), ("codex", COMPRESS_AFTER)):
+            if edit.is_set(text, key):
+                yield name
 
 
 _DOES: Final = {

@@ -46,9 +46,8 @@ SAYS: Final = {
     "schedule: failed": "The last run ({at}) ended with {code}: `sessrotate run` says what failed.",
     "schedule: no log": "{why} Until then, runs are not recorded and cannot be undone.",
     "schedule: wrong": "{why}",
-    "schedule: none": "Your settings save sessions before Claude Code deletes them, but nothing "
-    "starts `sessrotate run`: `sessrotate schedule install` changes that, and "
-    "`sessrotate schedule show` prints a line for cron.",
+    "schedule: none": "Your settings {what}, but nothing starts `sessrotate run`: `sessrotate "
+    "schedule install` changes that, and `sessrotate schedule show` prints a line for cron.",
     "hook: failed": "The rotation by the hook ({at}) failed. {why} {then}",
     "kept": "{why}",  # it was saved while its session was replaced
     "clock": "{why}",  # it is not believed, so nothing is pruned or freed
@@ -168,7 +167,7 @@ def not_running(found: Installed | None) -> Iterator[Finding]:
     margin = saving_margin()
     yield from _folders()
     yield from _settings()
-    yield from _schedule(found, is_saved=margin is not None)
+    yield from _schedule(found, " and ".join(_by_runs()))
     if margin is not None:
         yield from _saving(found, margin)
     yield from _hook()
@@ -182,6 +181,16 @@ def saving_margin() -> float | None:
     with suppress(SessrotateError):
         return config_file.read(None).settings.archive.before_cleanup
     return None
+
+
+def _by_runs() -> Iterator[str]:
+    """Yield what the settings have each run do, of what `setup` sets."""
+    with suppress(SessrotateError):
+        settings = config_file.read(None).settings
+        if settings.archive.before_cleanup is not None:
+            yield "save sessions before Claude Code deletes them"
+        if settings.codex.compress_after is not None:
+            yield "compress unused Codex sessions"
 
 
 def _folders() -> Iterator[Finding]:
@@ -208,8 +217,8 @@ def _settings() -> Iterator[Finding]:
         yield finding("settings: wrong", user_folders.config_file(), why=error)
 
 
-def _schedule(found: Installed | None, *, is_saved: bool) -> Iterator[Finding]:
-    """Yield why nothing runs, where something should."""
+def _schedule(found: Installed | None, what: str) -> Iterator[Finding]:
+    """Yield why nothing runs, where something should: `what` the settings have each run do."""
     now, last = time.time(), None
     log = user_folders.log_file()
     try:
@@ -223,8 +232,8 @@ def _schedule(found: Installed | None, *, is_saved: bool) -> Iterator[Finding]:
         why = installed.problem(found, last, now)
         if why is not None:
             yield finding("schedule: wrong", found.where, why=why)
-    elif is_saved and now - (last or 0.0) > _RECENT and not installed.others():
-        yield finding("schedule: none", user_folders.config_file())
+    elif what and now - (last or 0.0) > _RECENT and not installed.others():
+        yield finding("schedule: none", user_folders.config_file(), what=what)
 
 
 def _saving(found: Installed | None, margin: float) -> Iterator[Finding]:

@@ -71,7 +71,10 @@ def command(
     ] = False,
     hidden: Annotated[
         bool,
-        flag("--hidden", "Also list unused sessions (empty files, warm-ups), and copies of files."),
+        flag(
+            "--hidden",
+            "Also list sessions of agents, unused ones (empty, warm-ups), and copies of files.",
+        ),
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -163,7 +166,7 @@ def _nothing(known: list[SessionInfo], hidden: int) -> str:
     each_of = (printable(str(each.sessions_folder())) for each in clients.clients())
     folders = [*dict.fromkeys(each_of)]  # several clients may have one
     looked = " and ".join([", ".join(folders[:-1]), folders[-1]] if folders[1:] else folders)
-    more = f" Pass --hidden to see {hidden:,} unused or copied." if hidden else ""
+    more = f" Pass --hidden to see {hidden:,} of agents, unused, or copied." if hidden else ""
     return f"There are no sessions in {looked}.{more}"
 
 

@@ -293,7 +293,7 @@ class _Outcome(Struct):
     def _note(self, info: SessionInfo, error: SessrotateError) -> None:
         self.line.erase()
         self.unreadable.pop(str(info.path), None)
-        streams.warn(f"{printable(str(info.path))}: {error}")
+        streams.warn(common.located(printable(str(info.path)), str(error)))
         is_foreign = isinstance(error, NotASessionError)
         self.errors.append(DamagedError(str(error)) if is_foreign else error)
 

@@ -32,8 +32,8 @@ def command(
 
     It asks a few questions and explains each in a line: rotate sessions when they are compacted and
     when they end; tidy once a night; save old sessions before Claude Code deletes them, or at an
-    earlier age; compress Codex sessions, if there are any. It changes nothing else on this machine,
-    and `setup --remove` undoes it.
+    earlier age; compress Codex sessions. It asks only about the clients that you have. It changes
+    nothing else on this machine, and `setup --remove` undoes it.
     """
     chosen = frozenset[str]() if remove else _chosen(yes=yes or dry_run)
     asks = "saving" in chosen and not (yes or dry_run)
@@ -55,7 +55,8 @@ def command(
     is_changed = not (was_scheduled or "schedule" in failed)
     streams.write_lines(render_setup.done(planned, failed, line, is_rescheduled=is_changed))
     if planned.is_wanted and not remove:
-        streams.write_lines(render_setup.afterwards(planned, _running(), failed))
+        here = automation.present()
+        streams.write_lines(render_setup.afterwards(planned, _running(), failed, here))
     if remove:
         _tell_what_stays(planned, line)
     else:

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from sessrotate import find, names
+from sessrotate import clients, find, names
 from sessrotate.archive import live_tail, owner, place, restored, state, trimmed
 from sessrotate.archive.place import Place
 from sessrotate.cli import streams
@@ -17,7 +17,8 @@ from sessrotate.errors import DamagedError, SessrotateError, StorageError, print
 from sessrotate.reading import holders, pieces
 from sessrotate.reading.pieces import Holder
 from sessrotate.render import common
-from sessrotate.segments import load
+from sessrotate.retention import rollouts
+from sessrotate.segments import compressed_session, load
 from sessrotate.segments.segment_set import Problem
 
 
@@ -28,7 +29,7 @@ def command(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check that archived segments are complete and unchanged.
+    """Check that archived segments, and compressed sessions, are complete and unchanged.
 
     Checks digests, the chain of segments, gaps and leftover files. --all also finds rotated
     sessions whose archive is missing. The exit code is 0 if all is well, 1 if there is a problem,
@@ -51,7 +52,7 @@ def command(
         streams.warn(detail)
         problems.append({"source": hidden, "kind": "unread", "detail": detail})
     if not (paths or as_json):
-        streams.write("Nothing to verify: no session is rotated or put away.\n")
+        streams.write("Nothing to verify: no session is rotated, put away or compressed.\n")
     is_well = all(problem["kind"] == "pruned" for problem in problems)
     if as_json:
         streams.write(common.as_json({"ok": is_well, "problems": problems}))
@@ -69,7 +70,7 @@ def _named(source: str) -> Path:
 
 
 def _everything() -> Iterator[Path]:
-    """Yield every archive, and every live file that has lost its own."""
+    """Yield every archive, every live file that has lost its own, and what is compressed."""
     for where in place.archives():
         left = restored.of(where)
         if left is not None and not left.has_segments:
@@ -77,6 +78,7 @@ def _everything() -> Iterator[Path]:
         # Of what a restored session keeps until its grace period is over, its live file is asked.
         yield where.live if left is not None or _is_only_begun(where) else where.archive
     yield from (where.live for where in owner.every_without_archive())
+    yield from (clients.cold().form(where.live) for where in rollouts.compressed_ones())
 
 
 def _is_only_begun(where: Place) -> bool:
@@ -97,7 +99,12 @@ def _check(
     With `failures`, which get those of the system, an error is told as a problem: the others are
     checked all the same.
     """
+    is_compressed = compressed_session.is_session(path.name) and clients.cold().is_session(path)
     try:
+        if is_compressed:
+            with streams.progress("Verifying", 0, quiet=quiet) as progress:
+                rollouts.verify(path, progress)
+            return [], "compressed, and reads back whole"
         with holders.opened(path) as holder:
             kept = None if holder.file is None else _kept(path)
             read = holder if kept is None else kept
@@ -111,7 +118,7 @@ def _check(
                 f"over: {_summary(kept)}"
             )
     except DamagedError as error:
-        return [Problem("manifest", str(error))], ""
+        return [Problem("unread" if is_compressed else "manifest", str(error))], ""
     except SessrotateError as error:
         if failures is None:
             raise

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sessrotate import clients, units
+from sessrotate import automation, clients, units
 from sessrotate.archive import place, restored
 from sessrotate.archive.place import Place
 from sessrotate.automation.findings import WEEK
@@ -24,6 +24,7 @@ from sessrotate.job import run_log
 from sessrotate.job.config import file as config_file
 from sessrotate.job.schedule.installed import installed
 from sessrotate.reports import on_disk
+from sessrotate.reports.on_disk import OnDisk
 
 _NAMED: Final = 5
 """Sessions that are named of those that the client will delete."""
@@ -57,6 +58,7 @@ def settings(archives: Sequence[Place]) -> Iterator[Setting]:
     archived = sum(each.archived for each in taken if each.client == client.files.NAME)
     yield Setting("archived", f"{units.amount(history)} of history", history)
     yield Setting("on disk for that, with the trash", units.amount(archived), archived)
+    yield from _others(taken)
     marked = [*restored.marked()]
     left = [*restored.every(marked)]
     held = sum(entry.allocated for entry in left)
@@ -71,10 +73,36 @@ def settings(archives: Sequence[Place]) -> Iterator[Setting]:
         named = f"{', '.join(map(str, others))}; CLAUDE_CONFIG_DIR=FOLDER chooses one"
         yield Setting("other folders of Claude Code", named)
     yield Setting("last run", _last_run())
-    rule = client.cleanup.in_force()
-    yield Setting("Claude Code deletes sessions", _rule(rule))
-    yield _doomed(rule, time.time())
-    yield Setting("saved before that", _saved(rule))
+    if client.files.NAME in automation.present():
+        rule = client.cleanup.in_force()
+        yield Setting("Claude Code deletes sessions", _rule(rule))
+        yield _doomed(rule, time.time())
+        yield Setting("saved before that", _saved(rule))
+
+
+def _others(taken: Sequence[OnDisk]) -> Iterator[Setting]:
+    """Yield what the clients take whose sessions are not rotated, and which are compressed."""
+    cold = clients.cold()
+    for each in taken:
+        name = each.client.title()
+        if each.client == clients.in_place().files.NAME:
+            continue
+        yield _counted(f"sessions of {name}", each.sessions)
+        yield Setting(f"on disk for those of {name}", units.amount(each.bytes), each.bytes)
+        if each.client == cold.FORMAT.NAME:
+            yield Setting("of that, compressed", units.amount(each.archived), each.archived)
+            yield Setting(f"{name} sessions are compressed", _compressed())
+
+
+def _compressed() -> str:
+    """Say whether each run compresses sessions that nobody uses."""
+    try:
+        after = config_file.read(None).settings.codex.compress_after
+    except SessrotateError:
+        return "unknown"
+    if after is None:
+        return "by `tidy`; `sessrotate setup` has each run do it"
+    return f"by `tidy`, and by each run once unused for {units.days(max(after, units.DAY))}"
 
 
 def _counted(name: str, number: int) -> Setting:

@@ -7,7 +7,8 @@ again, or its owner, stays so for 30 days.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -15,17 +16,20 @@ from msgspec.structs import replace
 
 from sessrotate import clients, units
 from sessrotate.archive.place import Place
+from sessrotate.errors import InUseError
 from sessrotate.in_place import fleet, gain
 from sessrotate.in_place.gain import Forecast
-from sessrotate.in_place.outcome import Outcome, Result, each
+from sessrotate.in_place.outcome import Outcome, Result, each, failure
 from sessrotate.in_place.room import Need
 from sessrotate.job import run_log
 from sessrotate.retention import rollouts, sizes
-from sessrotate.system import disk_use
+from sessrotate.system import disk_use, in_use
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from sessrotate.job.job import Job, Wanted
+
+_OPEN: Final = "A process has it open for writing: end that, then try again."
 
 _COMPRESSED: Final = "its client reads it as before"
 
@@ -35,7 +39,8 @@ def deed(job: Job) -> Iterator[Outcome]:
     after = job.settings.codex.compress_after or 0.0
     is_named = job.scope.only is not None
     least = 0 if is_named else rollouts.WORTH
-    found = rollouts.wanted(after if is_named else max(after, units.DAY), job.now, least)
+    idle, takes_few = after if is_named else max(after, units.DAY), job.scope.need is not None
+    found = rollouts.wanted(idle, job.now, least, largest_first=takes_few)
     if found and not is_named:
         found = rollouts.rested(found, job.now, run_log.plain_since())
     found = [each for each in found if job.may("compress", each)]
@@ -44,7 +49,6 @@ def deed(job: Job) -> Iterator[Outcome]:
         stay = "They stay as they are; `tidy SESSION` compresses one."
         yield Outcome(None, "nothing to do", detail=f"{unread} {stay}")
         return
-    wanted = [(where, 0) for where in found]
 
     def planned(asked: Wanted) -> Iterator[Outcome]:
         disk = {where.live: rollouts.measured(where) for where, _ in asked}
@@ -73,10 +77,23 @@ def deed(job: Job) -> Iterator[Outcome]:
         return Outcome(where, "done", freed, gained=gained, detail=_COMPRESSED, disk=before)
 
     if job.dry_run:
-        outcomes = job.recall(f"compress for {least}", wanted, planned)
+        written = _written(found)
+        yield from (failure(where, InUseError(_OPEN)) for where in written)
+        asked = [(where, 0) for where in found if where not in written]
+        outcomes = job.recall(f"compress for {least}", asked, planned)
     else:
         outcomes = fleet.as_room_comes(found, act, "compress the session")
     yield from (each for each in outcomes if each.result != "nothing to do")
+
+
+def _written(found: Iterable[Place]) -> list[Place]:
+    """Return those that a process is known to have open for writing."""
+    files = dict[tuple[int, int], Place]()
+    for where in found:
+        with suppress(OSError):  # it has gone, and is none to plan for
+            status = where.live.stat()
+            files[status.st_dev, status.st_ino] = where
+    return [files[each] for each in in_use.written({*files})]
 
 
 def leftovers(job: Job) -> Iterator[Outcome]:

@@ -237,7 +237,7 @@ def namesakes(entries: Sequence[SessionInfo]) -> Iterator[str]:
 
 
 def total(shown: Sequence[SessionInfo], hidden: Sequence[SessionInfo], look: Look) -> str:
-    """Return the sums over the sessions listed; `hidden` are unused, or copies.
+    """Return the sums over the sessions listed; `hidden` are of agents, unused, or copies.
 
     What those take of the disk is in no other sum. Behind it is an empty line: it stands before
     the table.
@@ -253,8 +253,10 @@ def total(shown: Sequence[SessionInfo], hidden: Sequence[SessionInfo], look: Loo
     gain = sum(entry.gain_bytes or 0 for entry in shown)
     taken = sum(entry.disk_bytes for entry in shown)
     copies = sum(entry.standing == "copy" for entry in hidden)
-    unused, hidden_disk = len(hidden) - copies, sum(entry.disk_bytes for entry in hidden)
-    kinds = [f"{unused:,} unused"] if unused else []
+    agents = sum(entry.standing == "agent" for entry in hidden)
+    unused, hidden_disk = len(hidden) - copies - agents, sum(entry.disk_bytes for entry in hidden)
+    kinds = [f"{agents:,} of agents"] if agents else []
+    kinds += [f"{unused:,} unused"] if unused else []
     kinds += [f"{copies:,} {'copies' if copies > 1 else 'copy'}"] if copies else []
     more = f" ({size(hidden_disk)})" if hidden_disk else ""
     parts = (

@@ -207,7 +207,12 @@ def _reason(entry: Outcome) -> str | None:
 # ── the table of commands ────────────────────────────────────────────────────────────────────
 
 
+_OTHERS: Final = "`sessrotate tidy` compresses those of Codex."
+
+
 def _rotated(found: Sequence[Outcome], *, dry_run: bool) -> str:
+    if not found:
+        return f"Nothing to rotate. Only sessions of Claude Code are rotated; {_OTHERS}"
     results = Counter(entry.result for entry in found)
     parts = ", ".join(f"{number:,} {result}" for result, number in results.most_common())
     gained = sum(map(_gained, found))
@@ -218,10 +223,12 @@ def _rotated(found: Sequence[Outcome], *, dry_run: bool) -> str:
 
 
 def _put_away(found: Sequence[Outcome], *, dry_run: bool) -> str:
-    gained, on_disk = sum(map(_gained, found)), ""
+    if not found:
+        return f"Nothing to put away. Only sessions of Claude Code are put away; {_OTHERS}"
+    gained = sum(map(_gained, found))
     if gained > 0:
         on_disk = f" and {'free about' if dry_run else 'freed'} {size(gained)} on disk"
-    elif found:
+    else:
         takes = f"{'about ' if dry_run else ''}{size(-gained)} more of the disk"
         on_disk = f", which {'would take' if dry_run else 'takes'} {takes}"
     many = f"{count(len(found), 'session')}: {'would move' if dry_run else 'moved'}"

@@ -289,7 +289,10 @@ def _folder(total: Total) -> str:
 def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     if not report.worth:
         yield ""
-        yield f"No session is worth rotating: none would free {size(WORTH)} or more on disk."
+        why = f"worth rotating: none would free {size(WORTH)} or more on disk"
+        if report.clients and all(each.client != "claude" for each in report.clients):
+            why = "rotated: only those of Claude Code are"
+        yield f"No session is {why}."
         if report.to_tidy:
             yield f"{_LEFT} would free about {_besides(report)}. To do that:"
             yield canvas.paint("bold", "  sessrotate tidy")

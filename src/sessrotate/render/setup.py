@@ -5,7 +5,7 @@ Rule: a thing is called on or off only if it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.errors import printable
@@ -19,7 +19,9 @@ FOR_AGENTS: Final = (
     "search WORDS --project .`. Above each match it prints a `sessrotate read` command: run the "
     "command above the match that you need, and append `| head -n 100`."
 )
-"""The line for `CLAUDE.md`, as the guide has it."""
+"""The line for the file that an agent always reads, as the guide has it."""
+
+_ALWAYS_READ: Final = {"claude": "CLAUDE.md", "codex": "AGENTS.md", "gemini": "GEMINI.md"}
 
 
 def summary(planned: Automation) -> Iterator[str]:
@@ -72,8 +74,10 @@ def done(
             yield "Until that line is there, nothing is saved from the client's clean-up."
 
 
-def afterwards(planned: Automation, running: int, failed: Collection[str]) -> Iterator[str]:
-    """Yield what is left to a person; `running` is how many clients run now."""
+def afterwards(
+    planned: Automation, running: int, failed: Collection[str], here: Iterable[str]
+) -> Iterator[str]:
+    """Yield what is left to a person; `running` is how many clients run now, `here` those there."""
     if planned.hook is not None and not planned.hook.is_nothing and running:
         verb = "runs" if running == 1 else "run"
         yield (
@@ -82,6 +86,7 @@ def afterwards(planned: Automation, running: int, failed: Collection[str]) -> It
         )
     if planned.saving and "settings" not in failed:
         yield planned.saving
-    yield "To tell the agent where its history is, put this line in CLAUDE.md:"
+    files = " and ".join(file for name, file in _ALWAYS_READ.items() if name in here)
+    yield f"To tell the agent where its history is, put this line in {files}:"
     yield f"  {FOR_AGENTS}"
     yield "`sessrotate` shows how things stand; `sessrotate setup --remove` undoes this."

@@ -28,7 +28,7 @@ _MUCH: Final = 1 << 20
 
 _NEXT: Final = """\
 Look      list · report SESSION · read SESSION · search WORDS
-Shrink    tidy · rotate SESSION · archive SESSION
+Shrink    tidy{more}
 Undo      restore SESSION
 Automate  setup
 `sessrotate --help` lists all commands."""
@@ -46,7 +46,13 @@ def lines(status: Status) -> Iterator[str]:
     if len(wrong) > _MOST:
         yield f"           and {len(wrong) - _MOST:,} more: `sessrotate doctor` shows all"
     yield ""
-    yield _NEXT
+    yield _NEXT.format(more=" · rotate SESSION · archive SESSION" if _is_rotated(status) else "")
+
+
+def _is_rotated(status: Status) -> bool:
+    """Tell whether this machine may have sessions that are rotated: others' are compressed."""
+    having = [each.client for each in status.clients if each.infos]
+    return not having or "claude" in having
 
 
 def _to_gain(status: Status, *, is_wrong: bool) -> Iterator[str]:
@@ -137,12 +143,12 @@ def _named(sessions: Sequence[str]) -> str:
 def _by_itself(status: Status) -> str:
     if not (status.has_hook or status.has_schedule):
         return "nothing yet; `sessrotate setup` changes that"
-    parts = {
-        "rotation at compactions and session ends": status.has_hook,
-        "the nightly run": status.has_schedule,
+    parts = {  # whether it is there, and of use
+        "rotation at compactions and session ends": (status.has_hook, _is_rotated(status)),
+        "the nightly run": (status.has_schedule, True),
     }
-    missing = [name for name, is_there in parts.items() if not is_there]
-    there = ", ".join(name for name, is_there in parts.items() if is_there)
+    missing = [name for name, (is_there, is_of_use) in parts.items() if is_of_use > is_there]
+    there = ", ".join(name for name, (is_there, _) in parts.items() if is_there)
     return f"{there}{'; `sessrotate setup` adds ' + missing[0] if missing else ''}"
 
 

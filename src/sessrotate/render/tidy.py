@@ -136,7 +136,7 @@ def plan(tidied: Tidied, seen: Seen) -> Iterator[str]:
         elif tidied.passed_over or report.count("in use"):
             yield f"Nothing to tidy now: {_used(tidied)}."
         else:
-            yield f"Nothing to tidy: {_used(tidied)}, and no rotation would be worth it."
+            yield f"Nothing to tidy: {_used(tidied)}, and no session would get much smaller."
         yield from _left(tidied)
         if not tidied.is_named:
             yield from common.further(tidied.steps)
@@ -226,10 +226,11 @@ def _largest(tidied: Tidied, seen: Seen) -> Iterator[str]:
 
 def _short(tidied: Tidied) -> Iterator[str]:
     if tidied.need is not None and tidied.gained < tidied.need:
+        rules = ", and rules in the settings (`sessrotate config init`) can delete old history"
         yield (
             f"That is {size(tidied.need - tidied.gained)} less than the {size(tidied.need)} you "
-            "need: `sessrotate report --all` shows what else is large, and rules in the settings "
-            "(`sessrotate config init`) can delete old history."
+            "need: `sessrotate report --all` shows what else is large"
+            f"{rules if tidied.before.get('claude') else ''}."
         )
 
 

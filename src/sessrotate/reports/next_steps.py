@@ -32,6 +32,9 @@ _BESIDE: Final = 4 * 4096
 _WORTH: Final = 1 << 20
 """Bytes that are worth a line."""
 
+SMALL: Final = 1 << 16
+"""Bytes of a rollout that is never compressed by itself (`rollouts.WORTH`)."""
+
 
 class NextStep(Struct, frozen=True):
     """A step: which client's sessions, how many and which, and about how many bytes it frees.
@@ -113,11 +116,11 @@ _CLAUDE: Final = (
 _CODEX: Final = (
     _Rule(
         lambda each, _now, planned: (
-            each.disk_bytes > _WORTH and not each.is_compressed and each.id not in planned.after
+            each.disk_bytes > SMALL and not each.is_compressed and each.id not in planned.after
         ),
         lambda each, _planned: each.disk_bytes,
         "that are plain: `tidy` compresses them a week after their last use, or 30 days after a "
-        "resume or `restore`; `tidy SESSION` does now",
+        "resume or `restore`; `tidy SESSION` does at once, if nobody uses it",
         "",
         is_most=True,
     ),

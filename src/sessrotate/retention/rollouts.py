@@ -49,8 +49,11 @@ from sessrotate.system import disk_use, in_use, lease, zstd
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
 
-WORTH: Final = 1 << 20
-"""Bytes that compressing a rollout gains at least, and a tenth of them, to be worth it."""
+WORTH: Final = 1 << 16
+"""Bytes that compressing a rollout gains at least, and a tenth of them, to be worth it.
+
+Most rollouts are of less than a megabyte, and to compress one takes some tens of milliseconds.
+"""
 
 SPARE: Final = 4 << 20
 """Bytes of the disk that are left to clients, who append to their sessions meanwhile."""
@@ -110,18 +113,21 @@ def compressed_ones() -> Iterator[Place]:
 # ── which ────────────────────────────────────────────────────────────────────────────────────
 
 
-def wanted(after: float, now: float, least: int = WORTH) -> list[Place]:
+def wanted(
+    after: float, now: float, least: int = WORTH, *, largest_first: bool = False
+) -> list[Place]:
     """Return the rollouts to compress: those not used for `after` seconds at `now` (since 1970).
 
     They have more than `least` bytes. Those that their user has archived come first, then those
-    that need least room.
+    that need least room, or the largest.
     """
     found = []
     for path in clients.cold().FORMAT.sessions():
         with suppress(OSError):
             status, is_plain = path.lstat(), path == clients.cold().plain(path)
             if is_plain and now - status.st_mtime >= after and status.st_size > least:
-                found.append((not clients.cold().is_archived(path), status.st_size, path))
+                size = -status.st_size if largest_first else status.st_size
+                found.append((not clients.cold().is_archived(path), size, path))
     return [place_of(path) for *_, path in sorted(found)]
 
 
@@ -224,6 +230,19 @@ def packed(where: Place) -> Away | None:
         told = zstd.content_size(source.fd)
         plain = sum(map(len, _unpacked(source.fd, source.path))) if told is None else told
     return Away(plain, size, plain)
+
+
+def verify(path: Path, progress: Callable[[int], None] = lambda _done: None) -> None:
+    """Read all that a compressed rollout holds, and keep none of it.
+
+    `progress` is given how many bytes are read. Raises DamagedError if it cannot be decompressed,
+    or its checksum, where it has one, is another.
+    """
+    done = 0
+    with storage("read the session"), Source.itself(path) as source:
+        for piece in _unpacked(source.fd, path):
+            done += len(piece)
+            progress(done)
 
 
 def leave_one(where: Place) -> int:

@@ -62,7 +62,8 @@ def named(path: Path) -> Iterator[None]:
     try:
         yield
     except (DamagedError, RefusedError) as error:
-        raise type(error)(f"{printable(str(path))} cannot be read: {error}") from None
+        then = ": put it back from a backup" if isinstance(error, DamagedError) else ""
+        raise type(error)(f"{printable(str(path))} cannot be read: {error}{then}") from None
 
 
 class CompressedSession(Source):

@@ -38,7 +38,8 @@ MARKER: Final = b'"compacted"'
 NOT_IN_PLACE: Final = (
     "Codex keeps byte offsets into this file, in its database of turns (0.150 and later) and in "
     "sessions that were forked from this one, so sessrotate does not rotate it in place yet. "
-    "`sessrotate tidy` compresses it whole; `split` without --in-place copies it into a folder."
+    "`sessrotate tidy` compresses it whole, unless it is compressed already; `split` without "
+    "--in-place copies it into a folder."
 )
 
 CARRIES: Final = "with history"
