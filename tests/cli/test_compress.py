@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from msgspec.structs import replace
 
 from sessrotate import automation, fs
 from sessrotate.archive.place import Place
 from sessrotate.clients.codex import cold
+from sessrotate.job import run_log
 from sessrotate.render.common import size
 from sessrotate.reports import next_steps
 from sessrotate.retention import rollouts
@@ -463,6 +465,34 @@ def test_a_compressed_session_is_verified_like_archives_are(codex: Codex) -> Non
     assert (ended.code, problem["kind"], problem["source"]) == (1, "unread", str(damaged))
     assert problem["detail"].endswith("damaged: put it back from a backup")
     assert called("verify", codex.where(2).session).code == 1
+    damaged.write_bytes(b"")
+    assert "cannot be read: it is empty: put it back" in called("verify", "--all").out
+    assert called("restore", codex.where(2).session, "--yes").code == 74
+    damaged.unlink()
+    cold.compressed(codex.path(1)).write_bytes(packed(OVER))  # as the client does it
+    assert "whole, but has no checksum that proves" in called("verify", "--all").out
+
+
+@pytest.mark.parametrize("given", ["false", '"30d"'])
+def test_setup_says_nothing_of_compression_that_its_owner_has_set(codex: Codex, given: str) -> None:
+    (codex.root.parent / "claude").mkdir()  # so that there is something else to set
+    write(user_folders.config_file(), f"[codex]\ncompress_after = {given}\n".encode())
+    assert "ompression of unused" not in called("setup", "--yes").out
+    assert "ompression of unused" not in called("setup", "--remove").out
+    assert given in user_folders.config_file().read_text()
+
+
+def test_sessions_that_were_made_plain_by_their_names_push_no_run_out_of_the_log(
+    codex: Codex,
+) -> None:
+    codex.begin(OVER, 1)
+    assert called("tidy", "--yes").code == 0
+    first = rollouts.place_of(codex.path(1))
+    for number in range(30):
+        where = replace(first, session=f"01a20069-3200-7812-9750-2eae4d4000{number:02}")
+        assert run_log.plain_again(where) is None
+    assert len(run_log.plain_since()) == 31
+    assert "1 of 1 session would come back" in called("restore", "--last-run", "--dry-run").out
 
 
 def test_without_claude_code_nothing_is_asked_or_said_of_it(codex: Codex) -> None:

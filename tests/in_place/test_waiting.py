@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -21,7 +21,7 @@ from support.homes import Home
 from support.portable import lack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from sessrotate.archive.place import Place
@@ -454,16 +454,33 @@ def test_a_client_that_writes_half_a_line_just_before_late_lines_come_tears_none
     homes.crashed(leased.rotate, "sessrotate.in_place.seal.finish")
     with leased.pack.open("ab") as writer:
         writer.write(LATE)
-    real = vars(waiting)["_write"]
-
-    def write(where: Place, now: Waiting) -> None:
-        real(where, now)
-        if now.batch is not None and not leased.live.read_bytes().endswith(b'{"half":'):
-            leased.append(b'{"half":')
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(waiting, "_write", write)
+    with before_late_lines_come(leased, b'{"half":'):
         leased.rotate()
     leased.append(b"1}\n")
     leased.rotate()
     assert last_lines(leased, 2) == [b'{"half":1}\n', LATE]
+
+
+@needs_leases
+def test_a_row_that_a_client_writes_just_before_late_lines_come_is_said_again(leased: Home) -> None:
+    homes.crashed(leased.rotate, "sessrotate.in_place.seal.finish")
+    with leased.pack.open("ab") as writer:
+        writer.write(LATE)
+    with before_late_lines_come(leased, NEXT):
+        leased.rotate()
+    assert last_lines(leased, 3) == [NEXT, LATE, NEXT]
+
+
+@contextmanager
+def before_late_lines_come(home: Home, data: bytes) -> Iterator[None]:
+    """Have a client write between the note of late lines and the lines."""
+    real = vars(waiting)["_write"]
+
+    def write(where: Place, now: Waiting) -> None:
+        real(where, now)
+        if now.batch is not None and not home.live.read_bytes().endswith(data):
+            home.append(data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(waiting, "_write", write)
+        yield

@@ -84,7 +84,12 @@ def said_again(batch: Batch, pack: Source, since: int, live: Source) -> bytes:
     """
     size = live.size()
     end = live.line_start(size)
-    last, before = _last_row(live, end), _last_row(live, min(size, batch.floor))
+    # A client may have written a row between the note of the batch and the batch.
+    at = find(live, batch.floor, pack.read_at(batch.span.start, batch.span.size))
+    last, before = (
+        _last_row(live, end),
+        _last_row(live, min(size, batch.floor if at is None else at)),
+    )
     start = pack.line_start(batch.span.start)
     if not last or not before or last not in pack.read_at(start, batch.span.end - start):
         return b""

@@ -183,7 +183,7 @@ def plan(wanted: frozenset[str], older_than: str = "") -> Automation:
         settings=tried.to("settings", lambda: _setting(wanted, older_than)),
         problems=tuple(tried.problems),
         saving=saving(older_than) if "saving" in wanted else "",
-        does=" and ".join(what for name, what in _DOES.items() if name in wanted),
+        does=_does(wanted),
     )
 
 
@@ -195,25 +195,29 @@ def _every() -> Every:
 
 def plan_removal() -> Automation:
     """Return what undoes all of it; nothing is changed."""
-    tried, are_set = _Tried(frozenset({*NAMES, "settings"})), {*_set()}
+    tried = _Tried(frozenset({*NAMES, "settings"}))
     return Automation(
         removes=True,
         hook=tried.to("hook", installation.plan_remove),
         schedule=tried.to("schedule", schedule.plan_removal),
         settings=tried.to("settings", _unset),
         problems=tuple(tried.problems),
-        does=" and ".join(what for name, what in _DOES.items() if name in are_set),
+        does=_does(frozenset(_KEYS), removes=True),
     )
 
 
-def _set() -> Iterator[str]:
-    """Yield the parts that the user's settings have."""
+def _does(wanted: frozenset[str], *, removes: bool = False) -> str:
+    """Say what changes of these parts in the settings: not what their owner has set."""
+    found = list[str]()
     with suppress(SessrotateError):
         data = _settings()[2]
         text = "" if data is None else _text(data)
-        for name, key in (("saving", SAVING), ("codex", COMPRESS_AFTER)):
-            if edit.is_set(text, key):
-                yield name
+        others = edit.without_ours(text)
+        for name, key in _KEYS.items():
+            is_theirs, is_set = edit.is_set(others, key), edit.is_set(text, key)
+            if name in wanted and not is_theirs and (is_set or not removes):
+                found.append(_DOES[name])
+    return " and ".join(found)
 
 
 _DOES: Final = {
@@ -221,6 +225,8 @@ _DOES: Final = {
     "codex": "compression of unused Codex sessions",
 }
 """What the parts come to that are settings."""
+
+_KEYS: Final = {"saving": SAVING, "codex": COMPRESS_AFTER}
 
 
 class _Tried:

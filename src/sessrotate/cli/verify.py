@@ -103,8 +103,9 @@ def _check(
     try:
         if is_compressed:
             with streams.progress("Verifying", 0, quiet=quiet) as progress:
-                rollouts.verify(path, progress)
-            return [], "compressed, and reads back whole"
+                is_proved = rollouts.verify(path, progress)
+            proved = "" if is_proved else ", but has no checksum that proves it unchanged"
+            return [], f"compressed, and reads back whole{proved}"
         with holders.opened(path) as holder:
             kept = None if holder.file is None else _kept(path)
             read = holder if kept is None else kept

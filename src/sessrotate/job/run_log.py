@@ -186,8 +186,14 @@ def _drop_oldest(path: Path) -> None:
     lines = _lines(path)
     noted = [*_changes(lines)]
     recent = units.written(time.time() - MOST_SECONDS)
-    runs = {each.run for each in noted if each.action == "compress" and each.at >= recent}
-    runs |= {*[*dict.fromkeys(each.run for each in noted)][-MOST_RUNS:]}
+    did = dict.fromkeys(each.run for each in noted if each.action != UNDONE)
+    # A number that only stands for sessions made plain by their names is no run.
+    runs = {
+        each.run
+        for each in noted
+        if each.at >= recent and (each.action == "compress" or each.run not in did)
+    }
+    runs |= {*[*did][-MOST_RUNS:]}
     kept: list[bytes] = []
     many = size = 0
     for line in reversed(lines):

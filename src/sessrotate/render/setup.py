@@ -35,7 +35,7 @@ def summary(planned: Automation) -> Iterator[str]:
             yield f"Would {verb} {printable(str(path), 1000)}{told}."
         if not planned.removes:
             yield "If that cannot be reached, you get a line for cron instead, and no file."
-    if planned.schedule is not None and not planned.schedule.files:
+    if planned.schedule is not None and not planned.schedule.files and not planned.removes:
         yield "No supported scheduler was found: you would get a line for cron."
 
     if planned.saving:

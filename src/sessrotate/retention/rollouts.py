@@ -31,6 +31,7 @@ from sessrotate import clients, find, fs, names, platforms, units
 from sessrotate.archive.place import Place
 from sessrotate.clients.common import real
 from sessrotate.errors import (
+    DamagedError,
     InUseError,
     RefusedError,
     StorageError,
@@ -203,6 +204,7 @@ def decompress(where: Place, progress: Callable[[int], None] = lambda _done: Non
             return where.live.stat().st_size
         source = stack.enter_context(Source.itself(old))
         was = check(source)
+        _check_any(source)
         with rollout_swap.drafted(where.live) as draft:
             found = Fingerprint()
             for piece in _unpacked(source.fd, source.path):
@@ -220,7 +222,8 @@ def decompress(where: Place, progress: Callable[[int], None] = lambda _done: Non
 def packed(where: Place) -> Away | None:
     """Return what a compressed rollout holds, and takes; None if it is plain. Change nothing.
 
-    Raises DamagedError if it cannot be decompressed.
+    What it says that it holds is believed. Raises DamagedError if it says nothing, and cannot be
+    decompressed.
     """
     path = clients.cold().form(where.live)
     if path == where.live:
@@ -232,17 +235,26 @@ def packed(where: Place) -> Away | None:
     return Away(plain, size, plain)
 
 
-def verify(path: Path, progress: Callable[[int], None] = lambda _done: None) -> None:
-    """Read all that a compressed rollout holds, and keep none of it.
+def verify(path: Path, progress: Callable[[int], None] = lambda _done: None) -> bool:
+    """Read all that a compressed rollout holds; tell whether its checksum proves that unchanged.
 
     `progress` is given how many bytes are read. Raises DamagedError if it cannot be decompressed,
     or its checksum, where it has one, is another.
     """
     done = 0
     with storage("read the session"), Source.itself(path) as source:
+        _check_any(source)
         for piece in _unpacked(source.fd, path):
             done += len(piece)
             progress(done)
+        return zstd.has_checksum(source.fd)
+
+
+def _check_any(source: Source) -> None:
+    """Raise DamagedError if a compressed rollout is empty, as a power loss may leave it."""
+    with compressed_session.named(source.path):
+        if not os.fstat(source.fd).st_size:
+            raise DamagedError("it is empty")
 
 
 def leave_one(where: Place) -> int:

@@ -79,6 +79,15 @@ def content_size(fd: int) -> int | None:
     return _content_size(os.pread(fd, _HEADER, 0))
 
 
+def has_checksum(fd: int) -> bool:
+    """Tell whether the frame that an open file begins with ends with a checksum.
+
+    The fifth byte of a frame says it (RFC 8878, 3.1.1.1.1). Raises OSError as the system reports.
+    """
+    descriptor = os.pread(fd, 1, 4)
+    return bool(descriptor) and bool(descriptor[0] & 0b100)
+
+
 def _content_size(head: bytes) -> int | None:
     """Return the same of the frame that begins so."""
     try:
