@@ -338,7 +338,9 @@ def finished(where: Place, race: Race) -> list[str]:
         return [f"after {_RUNS} runs something is left to do"]
     refusals = [] if done.refusal is None else [str(done.refusal)]
     problems = [text for text in refusals if NO_SUMMARY not in text]
-    left = {entry.name for entry in where.archive.iterdir()} & {"pack", "record.json"}
+    # A restored session that cannot be rotated now stays restored, and its record says so.
+    gone = {"pack"} if refusals else {"pack", "record.json"}
+    left = {entry.name for entry in where.archive.iterdir()} & gone
     problems += [f"{name} is left" for name in left]
     with state.opened(where) as found:
         problems += [one.detail for one in sets.holder(found).verify(lambda _done: None)]
