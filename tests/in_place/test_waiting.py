@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -198,57 +199,56 @@ def test_a_replaced_file_edited_in_place_is_kept_for_ever_and_doctor_says_so(hom
 def test_a_line_comes_over_once_wherever_a_crash_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rest: bytes
 ) -> None:
-    homes.without_leases(monkeypatch)
-    lack(monkeypatch, "open_files")
-    at = 0
-    while True:
-        at += 1
-        home = homes.home(tmp_path / str(at), monkeypatch, DATA + (b"{" if rest else b""))
-        writer = held(home)
-        sealed(home)
+    data = DATA + (b"{" if rest else b"")
+    for at, home, writer, crash in sealed_and_held(tmp_path, monkeypatch, data):
         os.write(writer, LATE)
-        os.close(writer)
         home.append(rest)
-        before = DATA + (b"{" + rest if rest else b"")
-        crash = Faults(at)
-        with pytest.MonkeyPatch.context() as patch:
-            crash.install(patch)
-            with suppress(Killed):
-                home.rotate()
+        until(crash, home.rotate)
         home.append(NEXT)
         home.rotate()
-        told = home.stitched().removeprefix(before)
+        told = home.stitched().removeprefix(data + rest)
         assert told in {LATE + NEXT, NEXT + LATE + NEXT}, at
-        if not crash.failed:
-            return
 
 
 def test_a_line_came_over_once_though_the_live_file_is_cut_before_the_record_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    homes.without_leases(monkeypatch)
-    lack(monkeypatch, "open_files")
-    at = 0
-    while True:
-        at += 1
-        home = homes.home(tmp_path / str(at), monkeypatch, DATA)
-        writer = held(home)
-        sealed(home)
+    for at, home, writer, crash in sealed_and_held(tmp_path, monkeypatch, DATA):
         os.write(writer, LATE)
         home.append(boundary(50) + row(51))
-        crash = Faults(at)
-        with pytest.MonkeyPatch.context() as patch:
-            crash.install(patch)
-            with suppress(Killed):
-                home.restore()
+        until(crash, home.restore)
         os.write(writer, NEXT)
         home.append(b'{"half":')
         home.rotate()
         told = home.stitched()
         assert (told.count(LATE), told.count(NEXT)) == (1, 1), at
+
+
+def sealed_and_held(
+    folder: Path, patch: pytest.MonkeyPatch, data: bytes
+) -> Iterator[tuple[int, Home, int, Faults]]:
+    """Yield rotated sessions, who holds the replaced file, and a crash that comes one call later.
+
+    The last one is that in which it came no more.
+    """
+    homes.without_leases(patch)
+    lack(patch, "open_files")
+    for at in itertools.count(1):
+        home, crash = homes.home(folder / str(at), patch, data), Faults(at)
+        writer = held(home)
+        sealed(home)
+        yield at, home, writer, crash
         os.close(writer)
         if not crash.failed:
             return
+
+
+def until(crash: Faults, deed: Callable[[], object]) -> None:
+    """Do something until a crash, or to its end."""
+    with pytest.MonkeyPatch.context() as patch:
+        crash.install(patch)
+        with suppress(Killed):
+            deed()
 
 
 @pytest.mark.parametrize("lacking", [[], ["exact_renames"]], ids=["system", "portable"])
@@ -266,10 +266,7 @@ def test_sealing_is_finished_wherever_a_crash_comes_and_the_file_is_kept(
         home.rotate()
         home.age()
         crash = Faults(at)
-        with pytest.MonkeyPatch.context() as patch:
-            crash.install(patch)
-            with suppress(Killed):
-                home.rotate()
+        until(crash, home.rotate)
         assert home.stitched() == DATA, at
         home.age()
         home.rotate()

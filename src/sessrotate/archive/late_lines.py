@@ -84,14 +84,14 @@ def said_again(batch: Batch, pack: Source, since: int, live: Source) -> bytes:
     """
     size = live.size()
     end = live.line_start(size)
-    # A client may have written a row between the note of the batch and the batch.
-    at = find(live, batch.floor, pack.read_at(batch.span.start, batch.span.size))
-    last, before = (
-        _last_row(live, end),
-        _last_row(live, min(size, batch.floor if at is None else at)),
-    )
     start = pack.line_start(batch.span.start)
-    if not last or not before or last not in pack.read_at(start, batch.span.end - start):
+    lines, last = pack.read_at(start, batch.span.end - start), _last_row(live, end)
+    if not last or last not in lines:
+        return b""
+    # A client may have written a row between the note of the batch and the batch.
+    at = find(live, batch.floor, lines[batch.span.start - start :])
+    before = _last_row(live, min(size, batch.floor if at is None else at))
+    if not before:
         return b""
     half = live.read_at(end, size - end)
     if not before.startswith(half) or find(pack, since, before) is not None:

@@ -164,10 +164,11 @@ def not_running(found: Installed | None) -> Iterator[Finding]:
 
     `found` is the schedule of the client's folder: who asks cron for it asks once.
     """
-    margin = saving_margin()
+    given = _given()
+    margin = None if given is None else given.archive.before_cleanup
     yield from _folders()
     yield from _settings()
-    yield from _schedule(found, " and ".join(_by_runs()))
+    yield from _schedule(found, "" if given is None else " and ".join(_by_runs(given)))
     if margin is not None:
         yield from _saving(found, margin)
     yield from _hook()
@@ -178,19 +179,23 @@ def saving_margin() -> float | None:
 
     None if nobody has set that, or the settings are wrong, which is a finding of its own.
     """
+    given = _given()
+    return None if given is None else given.archive.before_cleanup
+
+
+def _given() -> config_file.Settings | None:
+    """Return the settings, None if they are wrong."""
     with suppress(SessrotateError):
-        return config_file.read(None).settings.archive.before_cleanup
+        return config_file.read(None).settings
     return None
 
 
-def _by_runs() -> Iterator[str]:
+def _by_runs(given: config_file.Settings) -> Iterator[str]:
     """Yield what the settings have each run do, of what `setup` sets."""
-    with suppress(SessrotateError):
-        settings = config_file.read(None).settings
-        if settings.archive.before_cleanup is not None:
-            yield "save sessions before Claude Code deletes them"
-        if settings.codex.compress_after is not None:
-            yield "compress unused Codex sessions"
+    if given.archive.before_cleanup is not None:
+        yield "save sessions before Claude Code deletes them"
+    if given.codex.compress_after is not None:
+        yield "compress unused Codex sessions"
 
 
 def _folders() -> Iterator[Finding]:
