@@ -490,9 +490,11 @@ def test_sessions_that_were_made_plain_by_their_names_push_no_run_out_of_the_log
     first = rollouts.place_of(codex.path(1))
     for number in range(30):
         where = replace(first, session=f"01a20069-3200-7812-9750-2eae4d4000{number:02}")
-        assert run_log.plain_again(where) is None
-    assert len(run_log.plain_since()) == 31
-    assert "1 of 1 session would come back" in called("restore", "--last-run", "--dry-run").out
+        assert run_log.undone(run_log.plain_again([where])[where], where) is None
+    codex.begin(OVER, 2)
+    assert called("tidy", "--yes").code == 0  # the first of a run drops what is too old
+    assert len(run_log.plain_since()) == 32
+    assert called("restore", "--runs").out.count("tidy") == 2
 
 
 def test_without_claude_code_nothing_is_asked_or_said_of_it(codex: Codex) -> None:

@@ -70,6 +70,7 @@ def test_without_questions_all_of_it_is_on_and_gone_again(home: Home) -> None:
     ended = called("setup", "--remove")
     assert (ended.code, ended.err) == (0, "")
     assert snapshot(home.config.parent) == before
+    assert not user_folders.config_file().parent.exists()
     assert "Nothing to change." in called("setup", "--remove").out
 
 

@@ -110,10 +110,12 @@ def command(
     named = (_place(session, project) for session in sessions or ())
     away = (*place.archives(), *rollouts.compressed_ones()) if every else named
     places = [*dict.fromkeys(away)]
-    if len(places) == 1 and not every:
-        _one(places[0], how)
+    plain = run_log.plain_again(filter(rollouts.is_one, places))
+    undone = [Undo(where, wanted, noted=plain.get(where)) for where in places]
+    if len(undone) == 1 and not every:
+        _one(undone[0], how)
     else:
-        _many([Undo(where, wanted) for where in places], how, is_named=not every)
+        _many(undone, how, is_named=not every)
 
 
 class _How(driver.Options, frozen=True, kw_only=True):
@@ -157,8 +159,9 @@ def _in_project(where: Place, folder: Path) -> Place:
 # ── one ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _one(where: Place, how: _How) -> None:
+def _one(only: Undo, how: _How) -> None:
     """Restore one session, or show what that would do, and raise what keeps it from that."""
+    where = only.where
     if how.dry_run:
         done = restore.prepare(where, how.wanted)
     else:
@@ -168,8 +171,7 @@ def _one(where: Place, how: _How) -> None:
         raise done.refusal
     became = done.outcome("planned" if how.dry_run else "done")
     document = render_restore.as_json([became], {done.where: done}, dry_run=how.dry_run)
-    failure = run_log.plain_again(where) if done.is_rollout and not how.dry_run else None
-    shown = Shown(_lines(done, how), document, warnings=[failure])
+    shown = Shown(_lines(done, how), document, warnings=[_note(only, became, how)])
     driver.show(shown, as_json=how.as_json)
     if how.dry_run:
         restore.check_room(done)
@@ -287,11 +289,10 @@ def _note(wanted: Undo, became: Outcome, how: _How) -> SessrotateError | None:
 
     A session that stays rotated, as somebody wants it, is not as it was.
     """
-    if became.result != "done" or not how.wanted.whole:
+    stays = not how.wanted.whole and not rollouts.is_one(wanted.where)
+    if wanted.noted is None or became.result != "done" or stays:
         return None
-    if wanted.noted is not None:
-        return run_log.undone(wanted.noted, wanted.where)
-    return run_log.plain_again(wanted.where) if rollouts.is_one(wanted.where) else None
+    return run_log.undone(wanted.noted, wanted.where)
 
 
 def _planned(each: Undo | Outcome, plans: dict[Place, WayBack], *, is_named: bool) -> Outcome:

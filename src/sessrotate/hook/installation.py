@@ -353,6 +353,9 @@ def execute(change: Change) -> None:
                 f"Another process has just changed {printable(str(change.path))}, so it was left "
                 "alone: try again."
             )
+        if change.after is None:
+            with suppress(OSError):  # made for this file, unless something else is in it
+                fs.remove_folder(change.target.parent)
 
 
 def _by_hand(change: Change) -> str:

@@ -143,11 +143,11 @@ def add(record: Mapping[str, Any]) -> None:
 def note(change: Change) -> Change:
     """Append a change, which is on the disk when this returns, and return it.
 
-    The first of a run, whose `run` is 0, gets its number, and what is too old is dropped. Raises as
-    `add` does.
+    The first of a run, whose `run` is 0, gets its number, and what is too old is dropped. What no
+    run of ours did is `UNDONE` with 0. Raises as `add` does.
     """
     with _alone() as path:
-        if is_first := not change.run:
+        if is_first := not change.run and change.action != UNDONE:
             taken = (each.run for each in _changes(_lines(path)) if each.run < _MOST_NUMBER)
             number = 1 + max(taken, default=0)
             change = replace(change, run=number)
@@ -186,14 +186,13 @@ def _drop_oldest(path: Path) -> None:
     lines = _lines(path)
     noted = [*_changes(lines)]
     recent = units.written(time.time() - MOST_SECONDS)
-    did = dict.fromkeys(each.run for each in noted if each.action != UNDONE)
-    # A number that only stands for sessions made plain by their names is no run.
+    # 0 stands for sessions that were made plain by their names, and that no run had compressed.
     runs = {
         each.run
         for each in noted
-        if each.at >= recent and (each.action == "compress" or each.run not in did)
+        if each.at >= recent and (each.action == "compress" or not each.run)
     }
-    runs |= {*[*did][-MOST_RUNS:]}
+    runs |= {*[*dict.fromkeys(each.run for each in noted if each.run)][-MOST_RUNS:]}
     kept: list[bytes] = []
     many = size = 0
     for line in reversed(lines):
@@ -361,15 +360,19 @@ def undone(change: Change, where: Place) -> SessrotateError | None:
     return None
 
 
-def plain_again(where: Place) -> SessrotateError | None:
-    """Note that a rollout was made plain, by its name; return why that could not be written."""
-    try:
-        noted = [each for each in changes() if each.session == where.session]
-    except SessrotateError as error:
-        return error
-    run = max((each.run for each in noted if each.action == "compress"), default=0)
+def plain_again(found: Iterable[Place]) -> dict[Place, Change]:
+    """Return for each rollout the line that says that it was made plain by its name, for `undone`.
+
+    It takes the session out of the run that compressed it, as far as the log can be read.
+    """
+    runs: dict[str, int] = {}
+    with suppress(SessrotateError):  # `undone` meets the same, and says so
+        runs = {each.session: each.run for each in changes() if each.action == "compress"}
     folder = str(clients.in_place().files.config_folder())
-    return undone(Change(run, "restore", "", folder, where.session, UNDONE), where)
+    return {
+        where: Change(runs.get(where.session, 0), "restore", "", folder, where.session, UNDONE)
+        for where in found
+    }
 
 
 def plain_since() -> dict[str, float]:
