@@ -18,7 +18,7 @@ group = typer.Typer(help="Write or show the settings of `run`.", no_args_is_help
 def init() -> None:
     """Write a settings file that explains every setting and changes none.
 
-    An existing file is not overwritten (77).
+    Does not overwrite an existing file (77).
     """
     streams.write(f"Wrote {printable(str(config_file.init()), 1000)}.\n")
 

@@ -15,7 +15,7 @@ from sessrotate.render.outcomes import Shown
 def command(*, as_json: Json = False) -> None:
     """Show where things are, what is wrong (interrupted runs, lost sessions), and what to do.
 
-    The exit code is 0 if everything is fine and 1 if not. Nothing is changed.
+    The exit code is 0 if everything is fine and 1 if not. Changes nothing.
     """
     settings, found = doctor.look()
     document = {

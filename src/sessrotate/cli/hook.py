@@ -32,7 +32,7 @@ def call(context: typer.Context, *, min_gain: MinGain = hook.LEAST) -> None:
     """Rotate a session when it is compacted, and when it ends. Claude Code calls this.
 
     `sessrotate hook install` has Claude Code call the hook. The hook reads the session from
-    standard input. If it is worth it, the hook rotates the session in the background, as `rotate
+    standard input. If that frees enough, the hook rotates the session in the background, as `rotate
     --live` does; after a compaction, it first waits until the compaction is on the disk. The hook
     never fails: `sessrotate
     doctor` reports what went wrong.
@@ -45,7 +45,7 @@ def call(context: typer.Context, *, min_gain: MinGain = hook.LEAST) -> None:
 def install(*, min_gain: MinGain = hook.LEAST, dry_run: DryRun = False) -> None:
     """Add the hook to Claude Code's settings.json.
 
-    No other setting in it changes, and a backup is kept. To change the limit, install again.
+    Changes no other setting in this file, and keeps a backup. To change the limit, install again.
     """
     options.size(min_gain)
     done = (

@@ -99,10 +99,10 @@ def command(
 
     Removed segments move to the archive's trash, and `restore` brings them back. Only --empty-trash
     deletes them, after the grace period. With only keep rules, `prune` removes everything that they
-    do not keep; with --max-age or --max-size, only what those two name. These segments always stay:
-    the newest segment of a session, pinned and damaged segments, all segments of a running session,
-    and all segments of an archive whose manifest was lost, until you allow pruning with
-    --accept-rebuilt.
+    do not keep; with --max-age or --max-size, only what these two rules select. These segments
+    always stay: the newest segment of a session, pinned and damaged segments, all segments of a
+    running session, and all segments of an archive whose manifest was lost, until you allow pruning
+    with --accept-rebuilt.
     """
     wanted = archives.named(sessions, every=every)
     policy = Policy(

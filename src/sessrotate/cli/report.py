@@ -49,8 +49,8 @@ def command(
 ) -> None:
     """Show what takes up space in a session, and what rotating it would free.
 
-    Each line is counted once, under the kind that makes up most of it. Nothing is changed, so you
-    can report on a session while a client is running it.
+    Each line is counted once, under the kind that makes up most of it. `report` changes
+    nothing, so you can use it while a client is running the session.
     """
     one_of(sessions, every)
     if html is not None:

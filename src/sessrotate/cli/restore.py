@@ -89,7 +89,7 @@ def command(
 
     One session that you name is restored at once. For everything else, you see the plan first and
     confirm it. --run N undoes run N: `tidy`, `run`, --all, or a command for which you named several
-    sessions. Sessions that have changed since then are named and stay as they are.
+    sessions. It names sessions that have changed since then, and leaves them as they are.
     """
     others = [last, number is not None, every, shows_runs]
     one_of(sessions, any(others), "a SESSION or pass --last-run, --run N, --runs or --all")

@@ -18,14 +18,16 @@ def command(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Do everything that is configured, for all sessions on this machine.
+    """Do everything that the settings say, for all sessions on this machine.
 
-    Finish what was interrupted, rotate large sessions, compress Codex sessions, prune archives, and
+    Finish interrupted work, rotate large sessions, compress Codex sessions, prune archives, and
     empty the trash, as the settings say. `config init` writes a settings file; without one, `run`
-    removes nothing except what was pruned before. `schedule install` has the system start `run`.
+    deletes only segments that you pruned and whose grace period is over. `schedule install` has the
+    system start `run`.
 
-    A session in use is left for the next run, and is not a failure. The exit code is that of the
-    worst failure; 75 means that another run is in progress. Each run adds a line to a log.
+    `run` leaves a session in use to the next run, and does not count this as a failure. The exit
+    code is that of the worst failure; 75 means that another run is in progress. Each run adds a
+    line to a log.
     """
     loaded = config_file.read(config)
     do = run.plan if dry_run else run.execute

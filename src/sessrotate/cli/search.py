@@ -108,7 +108,7 @@ def command(
         bool, typer.Option("--count", "-c", help="Print how many hits each session has.")
     ] = False,
     raw: Annotated[
-        bool, flag("--raw", "Search the lines of the files as they are, escapes and all.")
+        bool, flag("--raw", "Search the lines of the files as they are, with JSON's escapes.")
     ] = False,
     as_json: Annotated[
         bool,

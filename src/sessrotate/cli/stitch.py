@@ -33,7 +33,7 @@ def command(
 ) -> None:
     """Join segments into the session's exact bytes.
 
-    Everything is verified as it is written. If a segment is missing or changed, the command names
+    Verifies each segment while writing it. If a segment is missing or changed, the command names
     it, exits with 74, and leaves no FILE.
     """
     with holders.opened(find.path_of(source)) as holder:
