@@ -68,9 +68,9 @@ def path_of(session: str) -> Path:
     if not found:
         folder = printable(str(client.files.projects_folder()))
         others = ", ".join(each for each in clients.CLIENTS if each != client.files.NAME)
-        elsewhere = f", nor is it a session of {others}" if others else ""
+        elsewhere = f" and the sessions of {others}" if others else ""
         raise WrongUsageError(
-            f"There is no file or session {printable(session)} (in {folder}{elsewhere})."
+            f"There is no file or session {printable(session)} (searched {folder}{elsewhere})."
         )
     raise WrongUsageError(_ambiguous(session, found))
 

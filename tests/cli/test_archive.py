@@ -217,7 +217,7 @@ def test_what_is_away_is_refused_by_what_needs_it_here() -> None:
     for arguments in (("split", "--in-place"), ("split", "--in-place", "--dry-run")):
         done = called(*arguments, ID)
         assert (done.code, done.out) == (77, ""), done
-        assert f"put it back with `sessrotate restore {ID}`" in done.err
+        assert f"bring it back with `sessrotate restore {ID}`" in done.err
 
 
 def test_what_appeared_meanwhile_is_refused_and_named_by_doctor(home: Home) -> None:

@@ -686,7 +686,7 @@ def test_what_is_left_of_a_pruned_session_is_not_cut_as_if_it_were_the_whole(
     assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
     ended = called("split", ID, "--out", tmp_path / "set")
     assert_one_sentence(ended, 77)
-    assert "`sessrotate stitch --allow-gaps -o FILE` writes what is left" in ended.err
+    assert "`sessrotate stitch --allow-gaps -o FILE` writes the rest" in ended.err
     assert not (tmp_path / "set").exists()
     assert called("stitch", ID, "--allow-gaps", "-o", tmp_path / "left.jsonl").code == 0
     assert called("split", tmp_path / "left.jsonl", "--out", tmp_path / "set").code == 0

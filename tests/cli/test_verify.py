@@ -210,14 +210,14 @@ def test_of_a_restored_session_the_archive_that_is_kept_is_verified(
     for named in (ID, "--all"):
         ended = called("verify", named)
         assert (ended.code, ended.err) == (0, "")
-        assert "its old archive, freed when its grace period is over: 3 segm" in ended.out
+        assert "its old archive, kept until its grace period is over: 3 segm" in ended.out
     whole = home.live.read_bytes()
     home.live.write_bytes(whole[: len(whole) // 2])
     for named in (ID, "--all"):
         ended = called("verify", named)
         assert ended.code == 1
         assert "does not match the history that was restored" in ended.out
-        assert "all of it is in this one file" not in ended.out
+        assert "the whole session is in this file" not in ended.out
     home.live.write_bytes(whole)
     with home.segments()[1].open("r+b") as segment:
         segment.seek(-20, os.SEEK_END)

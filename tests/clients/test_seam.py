@@ -165,7 +165,7 @@ def test_an_id_that_two_clients_have_is_ambiguous(fake: Path) -> None:
 
 @pytest.mark.usefixtures("fake")
 def test_what_no_client_has_is_not_found() -> None:
-    with pytest.raises(WrongUsageError, match=r"nor is it a session of .*fake"):
+    with pytest.raises(WrongUsageError, match=r"and the sessions of .*fake"):
         find.path_of("nobodys")
 
 

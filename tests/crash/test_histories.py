@@ -356,7 +356,7 @@ class Life:
                 os.utime(path)
             self.no_line_is_lost()
         told = self._do("rotate")  # a lost manifest is made again by this
-        if not self.live.exists() or "is archived: put it back with" in told:
+        if not self.live.exists() or "was put away: bring it back with" in told:
             told = self._do("back" if self.live.exists() else "restore")
             if "--project" in told:  # its project was renamed
                 self.live.parent.mkdir(exist_ok=True)

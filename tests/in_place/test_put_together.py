@@ -153,7 +153,7 @@ def test_a_kept_file_that_somebody_writes_to_at_last_stays(
         patch.setattr(seal, "finish", finish)
         home.rotate()
     assert path.read_bytes().endswith(row(90))
-    with pytest.raises(RefusedError, match="continues it: nothing was changed"):
+    with pytest.raises(RefusedError, match="both are whole, and nothing was changed"):
         home.rotate()
     path.rename(home.config / "away")
     assert home.stitched() == DATA
@@ -393,7 +393,7 @@ def test_a_file_of_another_session_is_left_and_named(home: Home) -> None:
     path = keep(home.live)
     path.write_bytes(path.read_bytes().replace(b'"x"', b'"y"').replace(b"0000a", b"0000b"))
     before = snapshot(home.config)
-    with pytest.raises(RefusedError, match="continues it: nothing was changed"):
+    with pytest.raises(RefusedError, match="both are whole, and nothing was changed"):
         home.rotate()
     assert snapshot(home.config) == before
     path.rename(home.config / "away")
@@ -406,7 +406,7 @@ def test_without_the_file_in_the_middle_nothing_is_put_together(home: Home) -> N
         keep(home.live)
     kept(home)[1].unlink()
     before = snapshot(home.config)
-    with pytest.raises(RefusedError, match="continues it: nothing was changed"):
+    with pytest.raises(RefusedError, match="both are whole, and nothing was changed"):
         home.rotate()
     assert snapshot(home.config) == before
 

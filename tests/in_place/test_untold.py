@@ -65,7 +65,7 @@ def test_a_replaced_file_with_late_lines_is_named_to_readers_of_a_restored_sessi
     assert home.stitched() == DATA + MORE + IN_FLIGHT
     lose(home, left)
     told = named(home.pack, rotate=74, restore=74)
-    assert f"append to {home.live} what neither it nor the archive has" in told
+    assert f"append to {home.live} the lines that neither it nor the archive has" in told
     home.append(IN_FLIGHT)
     called("rotate", ID)
     home.pack.unlink(missing_ok=True)  # without leases it stays, and is named
@@ -82,7 +82,7 @@ def test_a_pack_is_all_that_is_left_where_no_record_was_written_and_the_live_fil
     homes.crashed(home.restore if back else home.rotate, "sessrotate.in_place.swap.write_intent")
     home.live.unlink()
     codes = {"rotate": 74, "restore": 74}
-    assert "Put a copy of it in that place" in named(home.pack, **codes)
+    assert "Put a copy of that file in its place" in named(home.pack, **codes)
     home.live.write_bytes(home.pack.read_bytes())
     home.rotate()
     assert home.stitched() == DATA + MORE + boundary(90) + row(91)
@@ -125,7 +125,8 @@ def test_whether_a_session_that_is_gone_has_what_waits_is_not_said(
     os.close(writer)
     lose(home, None)
     home.live.unlink()
-    assert f"No record explains {path}: restore the session, then see." in called("doctor").out
+    then = "restore the session, then run `sessrotate doctor` again"
+    assert f"No record explains {path}: {then}." in called("doctor").out
     assert called("restore", ID).code == 0
     assert "may hold lines the session lacks" in named(path, rotate=77)
 

@@ -34,7 +34,7 @@ DEEDS: Final = {
     "undo": ("restore", "--last-run", "--yes"),
 }
 
-REFUSALS: Final = ("is archived: put it back", "has no archive", "was restored, and is whole")
+REFUSALS: Final = ("was put away: bring it back", "has no archive", "was restored, and is whole")
 
 
 def bytes_in(folder: Path) -> bytes:

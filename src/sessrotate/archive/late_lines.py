@@ -154,8 +154,8 @@ def left(path: Path, live: Path) -> str:
     """Say what to do about a file in an archive of which no record tells what came of it."""
     return (
         f"No record explains {printable(str(path))}; it may hold lines the session lacks. Close "
-        f"the client, append to {printable(str(live))} what neither it nor the archive has, then "
-        "move the file away."
+        f"the client, append to {printable(str(live))} the lines that neither it nor the archive "
+        "has, then move the file away."
     )
 
 

@@ -62,8 +62,8 @@ _RESTORE: Final = "Move it away, then `sessrotate restore {id}` brings back all 
 
 MISFITS: Final[dict[Kind, Misfit]] = {
     "no archive": Misfit(
-        "{name} is only the live tail of {id}, {size}: the {start} of history before it was in "
-        "{archive}, which is gone.",
+        "{name} is only the live tail of {id}, {size}: the archive with the {start} of history "
+        "before it, {archive}, is gone.",
         "Put that folder back, from the trash, a backup, or where the session was rotated.",
     ),
     "earlier form": Misfit(
@@ -208,9 +208,9 @@ def _gone(where: Place) -> str:
     name, pack = printable(str(where.live)), printable(str(where.pack))
     is_left = f"no record explains {pack}, which may hold all that is left of its latest state."
     if where.project:
-        return f"{name} is gone, and {is_left} Put a copy of it in that place."
+        return f"{name} is gone, and {is_left} Put a copy of that file in its place."
     name = printable(where.live.name)
-    return f"{name} is gone, and {is_left} Put a copy of it into its project's folder, as {name}."
+    return f"{name} is gone, and {is_left} Put a copy of it into the project's folder, as {name}."
 
 
 def _headless_archive(found: FoundFiles) -> str | None:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 PREVENTION: Final = (
     "The cause is CLAUDE_CODE_TRANSCRIPT_LOCAL_GC=1 in the environment of Claude Code (2.1.287 and "
-    "later): install the hook with `sessrotate setup`, which keeps the old file; or unset it, or "
-    "set it to `keep` (2.1.332 and later), with which the client keeps it."
+    "later): install the hook with `sessrotate setup`, which keeps the old file, or unset this "
+    "variable, or set it to `keep` (2.1.332 and later): then the client keeps the old file."
 )
 """What cuts a session, and what keeps it from going on."""
 

@@ -81,8 +81,8 @@ def parts() -> tuple[Part, ...]:
         Part(
             "hook",
             "Rotate sessions when they are compacted and when they end?",
-            "Claude Code then calls sessrotate, which works in the background, and only where that "
-            "frees 128 KiB or more.",
+            "Claude Code then calls sessrotate, which rotates in the background if that frees "
+            "128 KiB or more.",
         ),
         Part(
             "schedule",
@@ -97,8 +97,8 @@ def parts() -> tuple[Part, ...]:
         Part(
             "codex",
             "Compress Codex sessions unused for 7 days?",
-            "Codex lists and resumes them as before, and a resume makes one plain again. Other "
-            "programs that look for *.jsonl no longer see them. The nightly run does it.",
+            "Codex lists and resumes them as before; a resume decompresses its session. Other "
+            "programs that look for *.jsonl no longer see them. The nightly run compresses them.",
         ),
     )
     out = set[str]() if any(map(is_folder, clients.cold().folders())) else {"codex"}

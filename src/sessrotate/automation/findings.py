@@ -123,8 +123,8 @@ SAYS: Final = {
     "stranger: alone": "{path} was left by a run that was killed, and the session's own file has "
     "been moved or deleted since. Delete it, or remove the dot from its name to get it back.",
     "damaged: rollout": "{path} cannot be decompressed: put back a copy of it, or move it away.",
-    "stranger: agents": "{paths}: agents of {session} said this, but the session's own file "
-    "was never written. `sessrotate search` finds it. The client's clean-up "
+    "stranger: agents": "{paths}: agents of {session} wrote this, but the client never wrote "
+    "the session's own file. `sessrotate search` finds it. The client's clean-up "
     "deletes it with old sessions: `sessrotate archive {live}` puts it away, "
     "as does a run that saves sessions.",
 }

@@ -125,7 +125,7 @@ def run(arguments: Sequence[str]) -> int:
         return streams.guarded(lambda: build(named)(arguments))
     except _Interrupted:
         goes_on = words[:1] and words[0] in _GOES_ON
-        rest = " Nothing is lost: the same command goes on from there." if goes_on else ""
+        rest = " Nothing is lost: run the same command to continue." if goes_on else ""
         return streams.failed(f"Interrupted.{rest}", INTERRUPTED)
 
 

@@ -166,7 +166,7 @@ def _nothing(known: list[SessionInfo], hidden: int) -> str:
     each_of = (printable(str(each.sessions_folder())) for each in clients.clients())
     folders = [*dict.fromkeys(each_of)]  # several clients may have one
     looked = " and ".join([", ".join(folders[:-1]), folders[-1]] if folders[1:] else folders)
-    more = f" Pass --hidden to see {hidden:,} of agents, unused, or copied." if hidden else ""
+    more = f" Pass --hidden to see {hidden:,} of agents, unused, or copies." if hidden else ""
     return f"There are no sessions in {looked}.{more}"
 
 

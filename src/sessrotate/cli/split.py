@@ -172,8 +172,8 @@ def _opened(path: Path, folder: Path) -> Iterator[Source]:
 def _pruned(gap: str) -> None:
     """Refuse to cut what is left as if it were the whole."""
     raise RefusedError(
-        f"{gap.rstrip('.')}, and a cut would number what is left as if nothing were missing: "
-        "`sessrotate stitch --allow-gaps -o FILE` writes what is left, and FILE can be split."
+        f"{gap.rstrip('.')}, and a cut would number the rest as if nothing were missing: "
+        "`sessrotate stitch --allow-gaps -o FILE` writes the rest, and you can split FILE."
     )
 
 

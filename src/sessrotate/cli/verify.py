@@ -115,8 +115,8 @@ def _check(
                 return problems, _summary(holder)
             problems += [Problem("missing", each) for each in _lacking(path)]
             return problems, (
-                "all of it is in this one file; its old archive, freed when its grace period is "
-                f"over: {_summary(kept)}"
+                "the whole session is in this file; its old archive, kept until its grace period "
+                f"is over: {_summary(kept)}"
             )
     except DamagedError as error:
         return [Problem("unread" if is_compressed else "manifest", str(error))], ""
@@ -148,7 +148,7 @@ def _kept(path: Path) -> Holder | None:
 def _summary(holder: Holder) -> str:
     """Return the sentence for a source without problems."""
     if holder.file is not None:
-        return "all of it is in this one file: nothing to check"
+        return "the whole session is in this file: nothing to check"
     pruned, found = holder.pruned, holder.state
     kept = len(holder.sealed) - pruned
     if found is None:

@@ -410,7 +410,7 @@ class Cleanup(Struct, frozen=True):
                 "brings it back."
             )
         late = (
-            f"{said} A run every {days(every)} puts away what it finds unused for {days(after)}, "
+            f"{said} A run every {days(every)} puts away sessions unused for {days(after)}, "
             "and cannot save all of them in time."
         )
         if every > DAY:

@@ -275,7 +275,7 @@ def _swept(where: Place) -> Iterator[str]:
         at = clients.in_place().cleanup.in_force().deletes_at(status, is_desktop=False)
         if at is not None:
             day = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
-            yield f"Its clean-up deletes that on {day}, unless the session goes on."
+            yield f"Its clean-up deletes that on {day}, unless you continue the session."
 
 
 def _edited(where: Place) -> Iterator[Finding]:

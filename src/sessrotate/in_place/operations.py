@@ -282,7 +282,7 @@ def _check_here(found: State) -> None:
     if found.is_away:
         away_file.check_single(found.place)
         name = printable(found.place.session)
-        raise RefusedError(f"{name} is archived: put it back with `sessrotate restore {name}`.")
+        raise RefusedError(f"{name} was put away: bring it back with `sessrotate restore {name}`.")
     owner.check_unmoved(found.place)
 
 

@@ -86,10 +86,10 @@ def _follows(old: Source, new: Source, place: Place) -> int:
     at = trimmed.goes_on_at(old, new)
     if at is None:
         raise RefusedError(
-            f"Claude Code trimmed the session, and {printable(str(old.path))} was kept. It is "
-            f"uncertain whether {printable(str(new.path))} continues it: nothing was changed, and "
-            "both are whole. If you move the first away, and keep it, `sessrotate rotate "
-            f"{printable(place.session)}` continues without its lines."
+            f"Claude Code trimmed the session, and it is uncertain whether "
+            f"{printable(str(new.path))} continues {printable(str(old.path))}: both are whole, and "
+            "nothing was changed. To continue without the lines of the latter, move it away, keep "
+            f"it, and run `sessrotate rotate {printable(place.session)}`."
         )
     return at
 

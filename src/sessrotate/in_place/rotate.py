@@ -102,11 +102,11 @@ def carried_lines(
 BUFFER: Final = 256 * 1024
 
 _WAITS: Final = (
-    "A program may still write to a file in its archive that was replaced: close it, or try again "
-    "in a day."
+    "A program may still write to a replaced live file in the archive: close that program, or try "
+    "again in a day."
 )
 _TOO_MANY: Final = (
-    "The archive has more segments than a manifest can list: `restore` makes it one again."
+    "The archive has more segments than a manifest can list: `restore` joins them again."
 )
 _ADOPT: Final = "--unsafe-adopt puts that archive aside and starts a new one."
 

@@ -169,7 +169,8 @@ def problems(found: State) -> Iterator[tuple[Path, str]]:
         shown, then = printable(str(each.path)), "compare it with the session, then move it away"
         if each.told is None:
             if found.is_gone:
-                yield each.path, f"No record explains {shown}: restore the session, then see."
+                then = "restore the session, then run `sessrotate doctor` again"
+                yield each.path, f"No record explains {shown}: {then}."
             elif found.problem is None:
                 yield each.path, late_lines.held(each.path)
             continue

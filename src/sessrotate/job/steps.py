@@ -117,12 +117,12 @@ def recovered(job: Job, places: Iterable[Place]) -> Iterator[Outcome]:
 
 
 _WAITS: Final = (
-    "Replaced live files wait: the next run brings over what came late to them, and removes those "
-    "that no program writes to any more."
+    "Replaced live files wait: the next run moves their late lines to the live files, and removes "
+    "those that no program writes to any more."
 )
 _SETTLED: Final = (
-    "Brought over what came late to replaced live files, and removed those that no program writes "
-    "to any more."
+    "Moved late lines of replaced live files to the live files, and removed those that no program "
+    "writes to any more."
 )
 
 

@@ -83,7 +83,7 @@ def _whole(name: str, plan: RestorePlan, *, dry_run: bool) -> str:
     if plan.tail is None:
         last = plan.manifest.segments[-1].segment.last_timestamp
         after = "the last rotation" if last is None else printable(common.time(last))
-        line += f" The live file was gone, and all after {after} with it: only a backup has that."
+        line += f" The live file was gone, and with it all after {after}: only a backup has that."
     return line
 
 

@@ -120,7 +120,7 @@ _CODEX: Final = (
         ),
         lambda each, _planned: each.disk_bytes,
         "that are plain: `tidy` compresses them a week after their last use, or 30 days after a "
-        "resume or `restore`; `tidy SESSION` does at once, if nobody uses it",
+        "resume or `restore`; `tidy SESSION` compresses one at once, if nobody uses it",
         "",
         is_most=True,
     ),

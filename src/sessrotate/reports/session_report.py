@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 _NEVER: Final = "It has not been compacted yet."
 _NOT_LIVE: Final = "None of its files is in a client's folder."
-_COMPRESSED: Final = "It is compressed already, and its client reads it so."
+_COMPRESSED: Final = "It is compressed already, and its client reads it in this form."
 _NOT_NOW: Final = "An operation on it was interrupted; the next run of sessrotate finishes that."
 
 

@@ -110,8 +110,8 @@ class Codex(Table, frozen=True):
         Age | None,
         _is(
             "Compress sessions unused for at least this long; the minimum is a day. "
-            "Programs that look for *.jsonl no longer see them. If this is not set, `tidy` "
-            "(but not `run`) compresses sessions unused for 7 days; false turns that off, too.",
+            "Programs that look for *.jsonl no longer see them. If this is not set, only `tidy` "
+            "compresses, after 7 days; if it is false, neither `tidy` nor `run` does.",
             "7d",
         ),
     ] = None
