@@ -171,6 +171,23 @@ def test_what_is_older_is_put_away_and_what_is_in_use_stays(home: Home) -> None:
     )
 
 
+def test_a_session_in_a_folder_that_cannot_be_written_to_is_refused_before(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = home.config / "projects" / "-srv-other" / f"{OTHER}.jsonl"
+    command_line.write(other, DATA.replace(ID.encode(), OTHER.encode()))
+    real = os.access
+    shut = [other.parent]
+    monkeypatch.setattr(os, "access", lambda path, how: path not in shut and real(path, how))
+    for command in ("archive", "rotate"):
+        ended = called(command, "--dry-run", ID, OTHER)
+        assert f"{other.parent} is read-only for you: make it writable first." in ended.out
+    assert "1 of 2 sessions: would move" in called("archive", "--dry-run", ID, OTHER).out
+    assert called("archive", "--yes", OTHER).code == 77
+    shut.append(home.live.parent)
+    assert "2 sessions: nothing to put away." in called("archive", "--dry-run", ID, OTHER).out
+
+
 def test_one_failure_is_no_others(home: Home) -> None:
     other = home.live.with_name(f"{OTHER}.jsonl")
     command_line.write(other, DATA)

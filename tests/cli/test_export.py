@@ -129,6 +129,20 @@ def test_nothing_is_written_over(home: Home, tmp_path: Path) -> None:
     assert contents(tmp_path / "two") == {f"{ID}.jsonl": DATA}
 
 
+@pytest.mark.parametrize(
+    ("name", "begins"), [("a.md", b"# "), ("a.HTML", b"<!doctype html>"), ("a.txt", b"{")]
+)
+def test_a_name_that_ends_like_a_format_says_it(
+    home: Home, tmp_path: Path, name: str, begins: bytes
+) -> None:
+    path, other = tmp_path / name, tmp_path / f"b.{name}"
+    assert piped("export", ID, "-o", str(path), env=home.env).code == 0
+    assert path.read_bytes().lower().startswith(begins)
+    lines = ("export", ID, "--format", "jsonl", "-o", str(other))
+    assert piped(*lines, env=home.env).code == 0
+    assert other.read_bytes().startswith(b"{")
+
+
 def test_what_is_left_out_is_counted(home: Home) -> None:
     home.append(DATA.splitlines(keepends=True)[0] + row(1, slug="other bytes"))
     done = piped("export", home.live)

@@ -620,6 +620,8 @@ def test_a_copy_is_listed_when_asked_for_and_no_command_takes_it_by_itself(home:
         assert_one_sentence(refused, 77)
         assert "give it a name of its own" in refused.err
     assert copy.read_bytes() == big
+    command_line.write(home.config / "projects" / "-srv-other" / f"{OTHER}.jsonl", DATA)
+    assert "hidden" not in called("list", "--project", "/srv/other").out.split("\n\n")[0]
 
 
 def test_the_end_of_a_session_that_was_put_away_is_known_as_long_as_its_record_is(

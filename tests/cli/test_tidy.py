@@ -84,6 +84,25 @@ def test_a_dry_run_tells_within_a_fifth_what_is_then_measured(home: Home) -> Non
     assert planned()["disk_bytes_gained"] == 0
 
 
+def test_a_project_whose_folder_is_a_link_is_tidied_like_any_other(home: Home) -> None:
+    """A place has the folder's own path, and the list has the link's."""
+    there = home.config.parent / "elsewhere"
+    home.live.parent.rename(there)
+    home.live.parent.symlink_to(there)
+    (there / "notes.txt").write_bytes(bytes(1 << 20))  # no client's
+    (there / LARGE).mkdir()  # such a session, and one that was rotated, may be due to be healed
+    sizes = [on_disk(there) - on_disk(there / "notes.txt") + taken(home)]
+    for _ in range(2):
+        done = called("tidy", "--yes", "--json")
+        sizes.append(on_disk(there) - on_disk(there / "notes.txt") + taken(home))
+        before, after = sizes[-2:]
+        assert (done.code, done.err) == (0, "")
+        assert done.document()["disk_bytes_before"] == pytest.approx(before, rel=0.01)
+        assert done.document()["disk_bytes_gained"] == pytest.approx(before - after, rel=0.02)
+    assert called("run", "--dry-run").code == 0
+    assert home.stitched() == DATA
+
+
 def test_what_is_needed_is_got_from_the_largest_session_and_no_more_is_done(home: Home) -> None:
     assert called("tidy", "--yes", "--need", "1M").code == 0
     assert not home.archived()

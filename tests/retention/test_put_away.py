@@ -327,7 +327,8 @@ def test_what_a_process_has_open_for_writing_is_not_put_away(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(in_use, "writers", lambda *_: iter([in_use.User(1, "has it open")]))
-    unchanged(home, InUseError, "process 1 has it open")
+    with home.live.open("ab"):
+        unchanged(home, InUseError, "process 1 has it open")
 
 
 def test_a_writer_that_only_the_lease_finds_keeps_it_where_it_is(home: Home) -> None:

@@ -39,6 +39,8 @@ from sessrotate.reports.session_info import Wanted, in_order
 FORMATS: Final = {"jsonl": ".jsonl", "markdown": ".md", "html": ".html"}
 """How files of each end; each is a module of `sessrotate.export` with a function `pieces`."""
 
+_BY_ENDING: Final = {ending: to for to, ending in FORMATS.items()}
+
 _LARGE: Final = 200_000_000
 """Bytes of history of which a page has about 100 MB: more than browsers like."""
 
@@ -57,9 +59,14 @@ def command(
     ] = False,
     project: Project = None,
     to: Annotated[
-        str,
-        choice("--format", FORMATS, "The original lines for programs, or text for people."),
-    ] = "jsonl",
+        str | None,
+        choice(
+            "--format",
+            FORMATS,
+            "The original lines for programs (the default), or text for people. A name after -o "
+            "that ends with .md or .html says the format, too.",
+        ),
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option(
@@ -102,6 +109,7 @@ def command(
     rewound branches, and say how many records they left out, and where. jsonl has all branches.
     """
     one_of(sessions, every or project is not None, "a SESSION or pass --all or --project")
+    to = to or _BY_ENDING.get(Path(output or "").suffix.lower(), "jsonl")
     if all_branches and to == "jsonl":
         raise WrongUsageError("--format jsonl always has all branches: leave out --all-branches.")
     scope = Scope(

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from sessrotate import clients, find, units
 from sessrotate.cli import pager, streams
@@ -110,7 +111,8 @@ def command(
     if as_json:
         streams.write_all(render_list.as_json(shown))
     else:
-        _show(shown, known, now, by)
+        matching = [*filter(replace(wanted, hidden=True).takes, known)]
+        _show(shown, known, matching, now, by)
         if others := clients.in_place().files.other_folders():
             named = " and ".join(printable(str(path)) for path in others)
             streams.message(f"Not listed: {named}. CLAUDE_CONFIG_DIR=FOLDER lists one of them.")
@@ -133,12 +135,19 @@ def _nothing_collected() -> Iterator[None]:
             gc.enable()
 
 
-def _show(shown: list[SessionInfo], known: list[SessionInfo], now: float, by: str) -> None:
-    listed = {each.path for each in shown}
-    hidden = [each for each in known if each.standing != "session" and each.path not in listed]
+def _show(
+    shown: list[SessionInfo],
+    known: list[SessionInfo],
+    matching: list[SessionInfo],
+    now: float,
+    by: str,
+) -> None:
+    """Show the table; of all that is `known`, the `matching` ones may be hidden."""
     if not shown:
-        streams.message(_nothing(known, len(hidden)))
+        streams.message(_nothing(known))
         return
+    listed = {each.path for each in shown}
+    hidden = [each for each in matching if each.path not in listed]
     look = render_list.Look(
         now=now,
         width=streams.terminal_width(),
@@ -158,8 +167,9 @@ def _show(shown: list[SessionInfo], known: list[SessionInfo], now: float, by: st
         write("".join(lines).encode(sys.stdout.encoding or "utf-8", "replace"))
 
 
-def _nothing(known: list[SessionInfo], hidden: int) -> str:
+def _nothing(known: list[SessionInfo]) -> str:
     """Return what to say when the list is empty."""
+    hidden = sum(each.standing != "session" for each in known)
     if len(known) > hidden:
         others = count(len(known) - hidden, "session")
         return f"No session matches. Without these options, {others} would be listed."

@@ -68,8 +68,8 @@ def flag(name: str, text: str) -> Any:
 def choice(name: str, words: Collection[str], text: str) -> Any:
     """Return an option whose value is one of some words, which a shell completes."""
 
-    def known(word: str) -> str:
-        if word not in words:
+    def known(word: str | None) -> str | None:
+        if word is not None and word not in words:
             raise typer.BadParameter(f"{printable(word)} is not one of {', '.join(words)}.")
         return word
 

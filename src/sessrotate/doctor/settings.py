@@ -100,6 +100,8 @@ def _compressed() -> str:
         after = config_file.read(None).settings.codex.compress_after
     except SessrotateError:
         return "unknown"
+    if unread := clients.cold().unread_by(time.time()):
+        return f"only by `tidy SESSION`. {unread}"
     if after is None:
         return "by `tidy`; `sessrotate setup` has each run do it"
     return f"by `tidy`, and by each run once unused for {units.days(max(after, units.DAY))}"

@@ -61,8 +61,13 @@ def sessions(
 def not_plain(known: Known | None = None) -> list[tuple[Place, int]]:
     """Return the live files that are not plain (`Known`), whoever's they are, and their sizes."""
     sizes, places = known.sizes if known else dict(_sizes()), owner.Places()
-    paths = (path for path in sizes if not (path in known.plain if known else _is_plain(path)))
-    return [(where, sizes[where.live]) for where in filter(None, map(places.of, paths))]
+    # The place of a file in a linked folder has the folder's own path, the list the link's.
+    found = (
+        (places.of(path), size)
+        for path, size in sizes.items()
+        if not (path in known.plain if known else _is_plain(path))
+    )
+    return [(where, size) for where, size in found if where is not None]
 
 
 def to_heal(wanted: Iterable[tuple[Place, int]]) -> list[tuple[Place, int]]:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from sessrotate import clients, fs, names
 from sessrotate.archive import place
+from sessrotate.clients.common import is_link, listed, real
 from sessrotate.in_place import room
 from sessrotate.in_place.room import NOTHING, Need
 from sessrotate.model import Span
@@ -81,8 +82,17 @@ def put_aside(planned: RotationPlan, where: Place) -> int:
 
 
 def measured_all() -> int:
-    """Return how many bytes of the disk all sessions take, with what is beside, and archives."""
-    return disk_use.of(clients.in_place().files.projects_folder(), place.root())
+    """Return how many bytes of the disk all sessions take, with what is beside, and archives.
+
+    Of a project whose folder is a link, that is the sessions and their folders: whatever else is
+    where it leads is no client's.
+    """
+    files = clients.in_place().files
+    projects = real(files.projects_folder())
+    linked = {each.name for each in listed(projects) if is_link(each)}
+    lives = (path for path in files.sessions() if path.parent.name in linked) if linked else ()
+    beside = (each for live in lives for each in (live, live.with_suffix("")))
+    return disk_use.of(projects, place.root(), *beside)
 
 
 def expected(planned: RotationPlan, source: Source | None) -> int:

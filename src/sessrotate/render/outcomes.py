@@ -225,13 +225,16 @@ def _rotated(found: Sequence[Outcome], *, dry_run: bool) -> str:
 def _put_away(found: Sequence[Outcome], *, dry_run: bool) -> str:
     if not found:
         return f"Nothing to put away. Only sessions of Claude Code are put away; {_OTHERS}"
+    if not (changed := sum(entry.result in CHANGED or entry.freed > 0 for entry in found)):
+        return f"{count(len(found), 'session')}: nothing {'to put' if dry_run else 'was put'} away."
     gained = sum(map(_gained, found))
     if gained > 0:
         on_disk = f" and {'free about' if dry_run else 'freed'} {size(gained)} on disk"
     else:
         takes = f"{'about ' if dry_run else ''}{size(-gained)} more of the disk"
         on_disk = f", which {'would take' if dry_run else 'takes'} {takes}"
-    many = f"{count(len(found), 'session')}: {'would move' if dry_run else 'moved'}"
+    of_all = f"{changed:,} of " if changed < len(found) else ""
+    many = f"{of_all}{count(len(found), 'session')}: {'would move' if dry_run else 'moved'}"
     return f"{many} {size(sum(map(_freed, found)))} out of the client's folder{on_disk}."
 
 

@@ -73,8 +73,8 @@ class _Rule(Struct, frozen=True):
 
 
 def _is_old(each: SessionInfo, now: float, planned: Planned) -> bool:
-    is_there = each.is_live and each.standing == "session" and each.id not in planned.left
-    return is_there and each.last_used < now - OLD * DAY
+    is_there = each.is_live and each.standing == "session" and not each.is_running
+    return is_there and each.id not in planned.left and each.last_used < now - OLD * DAY
 
 
 def _is_uncut(each: SessionInfo, now: float, planned: Planned) -> bool:
@@ -120,7 +120,8 @@ _CODEX: Final = (
         ),
         lambda each, _planned: each.disk_bytes,
         "that are plain: `tidy` compresses them a week after their last use, or 30 days after a "
-        "resume or `restore`; `tidy SESSION` compresses one at once, if nobody uses it",
+        "resume or `restore`, unless a Codex of the last 90 days may not find them then; `tidy "
+        "SESSION` compresses one at once, if nobody uses it",
         "",
         is_most=True,
     ),

@@ -209,7 +209,7 @@ def _checked(
     away_file.check_single(where)
     if kept := where.client.trims.replaced(where.live, where.session):
         raise RefusedError(trimmed.told(kept, where.session).detail)
-    in_use.check_unused(where, source.identity(), wait=wait, or_live=False)
+    in_use.check_unused(where, source.identity(), wait=wait, or_live=False, fd=source.fd)
     beside = where.client.beside.beside(where.live, where.session, near)
     items = {name: (where.live.parent / name).lstat() for name in beside}
     if reasons := [*_obstacles(where, source, items)]:
