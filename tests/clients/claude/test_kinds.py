@@ -88,10 +88,17 @@ BLOCK_TYPES = st.sampled_from(
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}
 
 
+class Raw:
+    """JSON that is written already, so that it may say what no dict can."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
 @st.composite
-def objects(draw: st.DrawFn, members: list[tuple[str, st.SearchStrategy[Any]]]) -> str:
+def objects(draw: st.DrawFn, /, **members: st.SearchStrategy[Any]) -> Raw:
     """Draw an object with most of these members in their order; seldom another, or one twice."""
-    found = [(name, draw(value)) for name, value in members if draw(st.integers(0, 9))]
+    found = [(name, draw(value)) for name, value in members.items() if draw(st.integers(0, 9))]
     odd = draw(st.integers(0, 9))
     if odd == 0:
         found.insert(draw(st.integers(0, len(found))), (draw(NAMES), draw(VALUES)))
@@ -103,18 +110,7 @@ def objects(draw: st.DrawFn, members: list[tuple[str, st.SearchStrategy[Any]]]) 
         key = "".join(f"\\u{ord(c):04x}" for c in name) if escapes else json.dumps(name)[1:-1]
         text = value.text if isinstance(value, Raw) else written(value).decode()
         parts.append(f'"{key}":{text}')
-    return "{" + ",".join(parts) + "}"
-
-
-class Raw:
-    """JSON that is written already, so that it may say what no dict can."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-
-def raw(strategy: st.SearchStrategy[str]) -> st.SearchStrategy[Raw]:
-    return strategy.map(Raw)
+    return Raw("{" + ",".join(parts) + "}")
 
 
 def listed(each: st.SearchStrategy[Raw], most: int) -> st.SearchStrategy[Raw]:
@@ -123,124 +119,82 @@ def listed(each: st.SearchStrategy[Raw], most: int) -> st.SearchStrategy[Raw]:
     )
 
 
+def typed(kind: str, **members: st.SearchStrategy[Any]) -> st.SearchStrategy[Raw]:
+    return objects(type=st.just(kind), **members)
+
+
+ANY = VALUES.map(lambda value: Raw(written(value).decode()))
 SOURCES = st.one_of(
-    st.just(Raw(written(IMAGE["source"]).decode())),
-    raw(objects([("type", st.just("base64")), ("data", TEXTS)])),
-    VALUES.map(lambda value: Raw(written(value).decode())),
+    st.just(Raw(written(IMAGE["source"]).decode())), typed("base64", data=TEXTS), ANY
 )
 INNER = st.one_of(
-    raw(objects([("type", st.just("text")), ("text", TEXTS)])),
-    raw(objects([("type", st.just("image")), ("source", SOURCES)])),
-    raw(objects([("type", BLOCK_TYPES), ("text", TEXTS)])),
+    typed("text", text=TEXTS),
+    typed("image", source=SOURCES),
+    objects(type=BLOCK_TYPES, text=TEXTS),
     st.just(Raw(written(IMAGE).decode())),
 )
 GIVEN = st.one_of(TEXTS, listed(INNER, 2), VALUES)
 BLOCKS = st.one_of(
-    raw(objects([("type", st.just("text")), ("text", TEXTS), ("citations", VALUES)])),
-    raw(objects([("type", st.just("thinking")), ("thinking", TEXTS), ("signature", TEXTS)])),
-    raw(
-        objects([("type", st.just("tool_use")), ("id", TEXTS), ("name", TEXTS), ("input", VALUES)])
-    ),
-    raw(objects([("tool_use_id", TEXTS), ("type", st.just("tool_result")), ("content", GIVEN)])),
-    raw(
-        objects(
-            [
-                ("type", st.just("tool_result")),
-                ("tool_use_id", TEXTS),
-                ("content", GIVEN),
-                ("is_error", st.booleans()),
-            ]
-        )
-    ),
-    raw(objects([("type", BLOCK_TYPES), ("source", SOURCES)])),
-    VALUES.map(lambda value: Raw(written(value).decode())),
+    typed("text", text=TEXTS, citations=VALUES),
+    typed("thinking", thinking=TEXTS, signature=TEXTS),
+    typed("tool_use", id=TEXTS, name=TEXTS, input=VALUES),
+    objects(tool_use_id=TEXTS, type=st.just("tool_result"), content=GIVEN),
+    typed("tool_result", tool_use_id=TEXTS, content=GIVEN, is_error=st.booleans()),
+    objects(type=BLOCK_TYPES, source=SOURCES),
+    ANY,
 )
 CONTENT = st.one_of(listed(BLOCKS, 1), listed(BLOCKS, 3), TEXTS, VALUES)
-MESSAGES = st.one_of(
-    raw(objects([("role", TEXTS), ("content", CONTENT), ("usage", VALUES)])), VALUES
-)
+MESSAGES = st.one_of(objects(role=TEXTS, content=CONTENT, usage=VALUES), VALUES)
 TIMES = st.sampled_from(["2026-03-01T12:00:00.000Z", "", "soon", "é", None, 5])
 IDS = st.sampled_from(["5a3c0e1e-0000-4000-8000-000000000001", "", "ü", None, 7])
-USER = objects(
-    [
-        ("parentUuid", IDS),
-        ("type", TYPES),
-        ("subtype", TEXTS),
-        ("message", MESSAGES),
-        ("uuid", IDS),
-        ("timestamp", TIMES),
-        ("toolUseResult", VALUES),
-    ]
-)
 REAL = st.sampled_from(["5a3c0e1e-0000-4000-8000-000000000001", "u"])
 WHEN = st.just("2026-03-01T12:00:00.000Z")
-SESSION = [("userType", st.just("external")), ("sessionId", REAL), ("slug", TEXTS)]
-NOTED = st.one_of(VALUES, raw(objects([("type", st.just("text")), ("file", VALUES)])))
-SPOKEN = raw(
-    objects(
-        [("type", st.just("message")), ("role", TEXTS), ("content", CONTENT), ("usage", VALUES)]
-    )
-)
-"""As clients write them, so that the rest is passed over."""
+SESSION = {"userType": st.just("external"), "sessionId": REAL, "slug": TEXTS}
 USUAL = st.one_of(
     objects(
-        [
-            ("parentUuid", IDS),
-            ("type", st.just("user")),
-            ("message", MESSAGES),
-            ("uuid", REAL),
-            ("timestamp", WHEN),
-            ("toolUseResult", NOTED),
-            *SESSION,
-        ]
+        parentUuid=IDS,
+        type=st.just("user"),
+        message=MESSAGES,
+        uuid=REAL,
+        timestamp=WHEN,
+        toolUseResult=st.one_of(VALUES, typed("text", file=VALUES)),
+        **SESSION,
     ),
     objects(
-        [
-            ("parentUuid", IDS),
-            ("message", SPOKEN),
-            ("requestId", TEXTS),
-            ("type", st.just("assistant")),
-            ("uuid", REAL),
-            ("timestamp", WHEN),
-            *SESSION,
-        ]
+        parentUuid=IDS,
+        message=typed("message", role=TEXTS, content=CONTENT, usage=VALUES),
+        requestId=TEXTS,
+        type=st.just("assistant"),
+        uuid=REAL,
+        timestamp=WHEN,
+        **SESSION,
     ),
 )
+"""As clients write them, so that the rest is passed over."""
 QUEUED = objects(
-    [
-        ("type", st.one_of(st.just("queued_command"), TYPES)),
-        ("prompt", CONTENT),
-        ("commandMode", st.sampled_from(["prompt", "bash", None])),
-        ("isMeta", st.sampled_from([False, True, 7])),
-        ("origin", st.sampled_from([None, {"kind": "human"}, {"kind": "peer"}, "human"])),
-    ]
+    type=st.one_of(st.just("queued_command"), TYPES),
+    prompt=CONTENT,
+    commandMode=st.sampled_from(["prompt", "bash", None]),
+    isMeta=st.sampled_from([False, True, 7]),
+    origin=st.sampled_from([None, {"kind": "human"}, {"kind": "peer"}, "human"]),
 )
+DATED = {"uuid": IDS, "timestamp": TIMES}
 ROWS = st.one_of(
-    USER,
+    objects(
+        parentUuid=IDS,
+        type=TYPES,
+        subtype=TEXTS,
+        message=MESSAGES,
+        uuid=IDS,
+        timestamp=TIMES,
+        toolUseResult=VALUES,
+    ),
     USUAL,
-    objects([("type", st.just("user")), ("message", MESSAGES), ("uuid", IDS)]),
-    objects(
-        [
-            ("parentUuid", IDS),
-            ("message", MESSAGES),
-            ("requestId", TEXTS),
-            ("type", st.just("assistant")),
-            ("uuid", IDS),
-            ("timestamp", TIMES),
-        ]
-    ),
-    objects(
-        [("x", VALUES), ("type", TYPES), ("data", VALUES), ("timestamp", TIMES), ("uuid", IDS)]
-    ),
-    objects(
-        [
-            ("attachment", st.one_of(raw(QUEUED), VALUES)),
-            ("type", st.just("attachment")),
-            ("uuid", IDS),
-            ("timestamp", TIMES),
-        ]
-    ),
-).map(str.encode)
+    typed("user", message=MESSAGES, uuid=IDS),
+    objects(parentUuid=IDS, message=MESSAGES, requestId=TEXTS, type=st.just("assistant"), **DATED),
+    objects(x=VALUES, type=TYPES, data=VALUES, timestamp=TIMES, uuid=IDS),
+    objects(attachment=st.one_of(QUEUED, VALUES), type=st.just("attachment"), **DATED),
+).map(lambda row: row.text.encode())
 
 
 @given(ROWS)
@@ -306,7 +260,7 @@ NEXT = [
 ]
 
 
-@given(st.one_of(ROWS, USUAL.map(str.encode)), st.data())
+@given(st.one_of(ROWS, USUAL.map(lambda row: row.text.encode())), st.data())
 @examples(600)
 def test_of_a_row_that_a_crash_left_nothing_is_told(line: bytes, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(line) - 1))
