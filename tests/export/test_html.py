@@ -29,6 +29,14 @@ def page_of(tmp_path: Path, data: bytes) -> Page:
     return parsed(written(write(tmp_path / f"{ID}.jsonl", data)))
 
 
+def said(tmp_path: Path, *contents: object) -> Page:
+    """Return the page of a session in which a user says these things."""
+    script = sessions.Script()
+    for content in contents:
+        script.user(content)
+    return page_of(tmp_path, script.bytes())
+
+
 @pytest.fixture
 def friendly(tmp_path: Path) -> Page:
     return page_of(tmp_path, sessions.friendly())
@@ -72,10 +80,7 @@ def test_every_link_leads_to_an_element_of_the_page(friendly: Page) -> None:
 
 
 def test_a_browser_may_leave_out_forty_records_at_a_time(tmp_path: Path) -> None:
-    script = sessions.Script()
-    for number in range(100):
-        script.user(f"prompt {number}")
-    page = page_of(tmp_path, script.bytes())
+    page = said(tmp_path, *(f"prompt {number}" for number in range(100)))
     assert [each.text.count("prompt ") for each in page.all("section")] == [40, 40, 20]
 
 
@@ -133,10 +138,8 @@ def test_code_headings_and_strong_words_of_an_answer_are_marked_up(friendly: Pag
 
 
 def test_what_a_user_says_is_not_marked_up(tmp_path: Path) -> None:
-    script = sessions.Script()
-    script.user("**a** `b`\n# c\n```\nd\n```")
-    page = page_of(tmp_path, script.bytes())
-    assert page.all("div", "text")[0].text == "**a** `b`\n# c\n```\nd\n```"
+    marked = "**a** `b`\n# c\n```\nd\n```"
+    assert said(tmp_path, marked).all("div", "text")[0].text == marked
 
 
 def test_an_agents_records_and_the_clients_own_are_no_prompts(friendly: Page) -> None:
@@ -148,7 +151,7 @@ def test_an_agents_records_and_the_clients_own_are_no_prompts(friendly: Page) ->
 
 
 @pytest.mark.parametrize(
-    ("said", "typed"),
+    ("command", "typed"),
     [
         ("<command-name>/review</command-name>\n<command-args>all of it</command-args>",
          "/review all of it"),
@@ -157,20 +160,17 @@ def test_an_agents_records_and_the_clients_own_are_no_prompts(friendly: Page) ->
         ("<command-name>/x</command-name> and this", "<command-name>/x</command-name> and this"),
     ],
 )  # fmt: skip
-def test_a_command_is_a_prompt_as_it_was_typed(tmp_path: Path, said: str, typed: str) -> None:
-    script = sessions.Script()
-    script.user(said)
-    (prompt,) = page_of(tmp_path, script.bytes()).all("article", "prompt")
+def test_a_command_is_a_prompt_as_it_was_typed(tmp_path: Path, command: str, typed: str) -> None:
+    (prompt,) = said(tmp_path, command).all("article", "prompt")
     assert prompt.text.endswith(f" 0-0{typed}")
 
 
 def test_to_ask_for_a_compaction_is_no_prompt_and_shown_as_typed(tmp_path: Path) -> None:
-    script = sessions.Script()
-    script.user(
+    page = said(
+        tmp_path,
         "<command-name>/compact</command-name>\n  <command-message>compact</command-message>\n"
-        "  <command-args>keep the names</command-args>"
+        "  <command-args>keep the names</command-args>",
     )
-    page = page_of(tmp_path, script.bytes())
     assert page.all("article", "prompt") == []
     (article,) = page.all("article", "typed")
     assert article.text.startswith("Command")
@@ -178,37 +178,33 @@ def test_to_ask_for_a_compaction_is_no_prompt_and_shown_as_typed(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "output",
     [
         "<local-command-stdout>Compacted</local-command-stdout>",
         "<bash-stdout>total 0</bash-stdout><bash-stderr></bash-stderr>",
         "<task-notification>done</task-notification>",
     ],
 )
-def test_the_output_of_a_command_is_no_prompt_and_is_folded(tmp_path: Path, said: str) -> None:
-    script = sessions.Script()
-    script.user(said)
-    page = page_of(tmp_path, script.bytes())
+def test_the_output_of_a_command_is_no_prompt_and_is_folded(tmp_path: Path, output: str) -> None:
+    page = said(tmp_path, output)
     assert page.all("article", "prompt") == []
     (article,) = page.all("article", "meta")
     assert "Said by the client" in article.text
-    assert said in article.text
+    assert output in article.text
     assert "open" not in page.all("details", "raw")[0].attributes
 
 
 def test_an_interruption_is_no_prompt_and_is_there_to_read(tmp_path: Path) -> None:
-    script = sessions.Script()
-    script.user([sessions.text("[Request interrupted by user for tool use]")])
-    (article,) = page_of(tmp_path, script.bytes()).all("article")
+    interruption = sessions.text("[Request interrupted by user for tool use]")
+    (article,) = said(tmp_path, [interruption]).all("article")
     assert article.attributes["class"] == "other"
     assert "[Request interrupted by user for tool use]" in article.text
 
 
 def test_a_reminder_beside_a_result_of_a_tool_leaves_it_a_step(tmp_path: Path) -> None:
-    script = sessions.Script()
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "a file"}
-    script.user([result, sessions.text("<system-reminder>x</system-reminder>")])
-    (article,) = page_of(tmp_path, script.bytes()).all("article")
+    reminder = sessions.text("<system-reminder>x</system-reminder>")
+    (article,) = said(tmp_path, [result, reminder]).all("article")
     assert article.attributes["class"] == "step"
 
 
@@ -226,14 +222,9 @@ def test_a_line_that_is_no_row_is_marked_with_its_segment_and_offset(tmp_path: P
 
 
 def test_a_line_that_is_too_long_to_be_held_is_marked(tmp_path: Path) -> None:
-    script = sessions.Script()
-    script.user("before")
-    script.user("x" * LONGEST)
-    script.user("after")
-    broken = page_of(tmp_path, script.bytes()).all("article", "broken")
-    assert len(broken) == 1
-    assert "8.0 MiB, longer than 8.0 MiB." in broken[0].text
-    assert len(broken[0].text) < 5000
+    (broken,) = said(tmp_path, "before", "x" * LONGEST, "after").all("article", "broken")
+    assert "8.0 MiB, longer than 8.0 MiB." in broken.text
+    assert len(broken.text) < 5000
 
 
 def test_thinking_of_which_only_a_signature_was_kept_is_named(tmp_path: Path) -> None:
@@ -244,9 +235,7 @@ def test_thinking_of_which_only_a_signature_was_kept_is_named(tmp_path: Path) ->
 
 @pytest.mark.parametrize("kind", ["png", "jpeg", "gif", "webp"])
 def test_a_picture_is_shown_from_the_page_itself(tmp_path: Path, kind: str) -> None:
-    script = sessions.Script()
-    script.user([sessions.picture(f"image/{kind}", sessions.png(8, 8))])
-    (image,) = page_of(tmp_path, script.bytes()).all("img")
+    (image,) = said(tmp_path, [sessions.picture(f"image/{kind}", sessions.png(8, 8))]).all("img")
     head, data = image.attributes["src"].split(",")
     assert head == f"data:image/{kind};base64"
     assert base64.b64decode(data).startswith(b"\x89PNG")
@@ -279,9 +268,7 @@ def test_a_picture_in_a_result_is_shown_without_unfolding(tmp_path: Path) -> Non
 def test_what_is_no_sound_picture_is_named(
     tmp_path: Path, source: dict[str, str], told: str
 ) -> None:
-    script = sessions.Script()
-    script.user([{"type": "image", "source": source}])
-    page = page_of(tmp_path, script.bytes())
+    page = said(tmp_path, [{"type": "image", "source": source}])
     assert not page.all("img")
     assert page.all("p", "note")[0].text == told
 
@@ -400,10 +387,10 @@ def test_a_hostile_session_adds_no_element_and_no_attribute_of_its_own(hostile: 
 
 
 def test_what_a_hostile_session_says_is_there_to_read(hostile: bytes) -> None:
-    said = parsed(hostile).all("main")[0].text
+    told = parsed(hostile).all("main")[0].text
     for trick in sessions.TAGS:
         if trick.isascii() and trick.isprintable():
-            assert said.count(trick) > 10, trick
+            assert told.count(trick) > 10, trick
 
 
 def test_a_hostile_page_is_utf_8_without_control_characters(hostile: bytes) -> None:
@@ -415,9 +402,7 @@ def test_a_hostile_page_is_utf_8_without_control_characters(hostile: bytes) -> N
 def test_the_policy_allows_the_two_files_of_the_page_and_nothing_else(
     page: str, hostile: bytes, tmp_path: Path
 ) -> None:
-    script = sessions.Script()
-    script.user("")
-    found = parsed(hostile) if page == "hostile" else page_of(tmp_path, script.bytes())
+    found = parsed(hostile) if page == "hostile" else said(tmp_path, "")
     assets = resources.files("sessrotate.export").joinpath("assets")
     (style,), (program,) = found.all("style"), found.all("script")
     assert style.text == assets.joinpath("page.css").read_text()
