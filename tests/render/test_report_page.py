@@ -6,8 +6,6 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field
-from html.parser import HTMLParser
 from importlib import resources
 from typing import Any, Final
 
@@ -21,11 +19,13 @@ from sessrotate.render import report_json, report_page
 from sessrotate.render.columns import Canvas
 from sessrotate.reports.model import MachineReport, SessionReport
 from support import report_samples
+from support.export import pages
+from support.export.pages import Allowed, Page
 
 NOW: Final = 1_795_000_000.0
 """2026-11-18 11:06:40 UTC."""
 
-ALLOWED: Final[dict[str, dict[str, str]]] = {
+ALLOWED: Final[Allowed] = {
     "html": {"lang": "en"},
     "head": {},
     "meta": {
@@ -54,54 +54,21 @@ ALLOWED: Final[dict[str, dict[str, str]]] = {
 """All elements that a page is made of, with their attributes and what these may be."""
 
 
-@dataclass(slots=True)
-class Page(HTMLParser):
-    """A page, parsed; `texts` are those of its elements in their order, with their tags."""
-
-    texts: list[tuple[str, str]] = field(default_factory=list)
-    open: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        HTMLParser.__init__(self, convert_charrefs=True)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in ALLOWED, tag
-        for name, value in attrs:
-            assert re.fullmatch(ALLOWED[tag][name], value or ""), (tag, name, value)
-        if tag != "meta":
-            self.open.append(len(self.texts))
-        self.texts.append((tag, ""))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.texts[self.open.pop()][0] == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open:
-            tag, text = self.texts[self.open[-1]]
-            self.texts[self.open[-1]] = tag, text + data
-
-    def handle_comment(self, data: str) -> None:
-        raise AssertionError(("comment", data))
-
-    def all(self, tag: str) -> list[str]:
-        return [text for each, text in self.texts if each == tag]
-
-
 def written(report: MachineReport | list[SessionReport]) -> str:
     return b"".join(report_page.pieces(report, NOW)).decode()
 
 
 def parsed(page: str) -> Page:
-    found = Page()
-    found.feed(page)
-    found.close()
-    assert not found.open
-    return found
+    return pages.parsed(page, ALLOWED, ALLOWED)
+
+
+def texts(page: str, tag: str) -> list[str]:
+    return [each.text for each in parsed(page).all(tag)]
 
 
 def data(page: str) -> Any:
     """Return the page's data, as a browser would find it."""
-    _, text = parsed(page).all("script")
+    _, text = texts(page, "script")
     return json.loads(text)
 
 
@@ -126,7 +93,7 @@ def test_sessions_that_are_named_together_are_on_one_page() -> None:
     page = written(sessions)
     assert data(page)["sessions"] == [plain(report_json.session(each)) for each in sessions]
     titles = ", ".join(each.title for each in sessions)
-    assert parsed(page).all("title") == [titles]
+    assert texts(page, "title") == [titles]
 
 
 @pytest.mark.parametrize("count", [0, 1, 499, 500, 501, 1000, 1001])
@@ -140,19 +107,19 @@ def test_the_page_of_all_sessions_holds_their_document(count: int) -> None:
 
 def test_without_scripts_a_page_says_the_figures_and_where_the_rest_is() -> None:
     session = replace(report_samples.session(), title="Weekdays & <holidays>")
-    page = parsed(written([session]))
-    assert page.all("h1") == page.all("title") == ["Weekdays & <holidays>"]
-    assert page.all("p")[0].startswith("143.3 MiB; a rotation would free about 80.9 MiB on disk.")
-    assert "JavaScript" in page.all("p")[0]
-    assert page.all("code") == ["sessrotate report"]
-    machine = report_samples.machine(2000, kinds=False)
-    told = parsed(written(machine)).all("p")[0]
+    page = written([session])
+    assert texts(page, "h1") == texts(page, "title") == ["Weekdays & <holidays>"]
+    told = texts(page, "p")[0]
+    assert told.startswith("143.3 MiB; a rotation would free about 80.9 MiB on disk.")
+    assert "JavaScript" in told
+    assert texts(page, "code") == ["sessrotate report"]
+    told = texts(written(report_samples.machine(2000, kinds=False)), "p")[0]
     assert told.startswith("2,000 sessions, 38.")
 
 
 def test_the_command_for_all_is_that_of_the_terminal() -> None:
     told = "\n".join(render_report.machine(report_samples.machine(60), Canvas()))
-    script = parsed(written(report_samples.machine(1))).all("script")[0]
+    script = texts(written(report_samples.machine(1)), "script")[0]
     (command,) = re.findall(r'ALL_AT_ONCE = "([^"]+)"', script)
     assert f"  {command}\n" in told + "\n"
 
@@ -174,7 +141,8 @@ HOSTILE: Final = (
 def test_words_of_a_session_are_nothing_but_data(text: str) -> None:
     page = written([report_samples.hostile(text)])
     quiet = written([report_samples.hostile("quiet")])
-    assert [tag for tag, _ in parsed(page).texts] == [tag for tag, _ in parsed(quiet).texts]
+    found, expected = ([each.tag for each in parsed(one).elements] for one in (page, quiet))
+    assert found == expected
     (session,) = data(page)["sessions"]
     assert session["title"] == session["project"] == session["path"] == text
     assert text in session["tools"]

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from sessrotate import open_session
 from sessrotate.export import html
@@ -25,7 +25,10 @@ _WORDS: Final = (
 )
 CLASS: Final = rf"({_WORDS})( ({_WORDS}))*"
 
-SESSION: Final[dict[str, dict[str, str]]] = {
+Allowed: TypeAlias = dict[str, dict[str, str]]
+"""Elements → their attributes → what each must be."""
+
+SESSION: Final[Allowed] = {
     "a": {"href": rf"(\d+\.html)?{ANCHOR}|\d+\.html"},  # the latter in the index of several pages
     "article": {"class": CLASS, "id": r"(a\d+-)?\d+-\d+"},
     "b": {},
@@ -51,10 +54,10 @@ SESSION: Final[dict[str, dict[str, str]]] = {
     "summary": {},
     "time": {"datetime": TEXT},
 }
-"""What records are made of: elements → their attributes → what each must be."""
+"""What records are made of."""
 
 _WORD: Final = r"[A-Za-z0-9 ,.()-]+"
-FRAME: Final[dict[str, dict[str, str]]] = {
+FRAME: Final[Allowed] = {
     "html": {"lang": "en"},
     "head": {},
     "meta": {"charset": "utf-8", "http-equiv": _WORD, "name": _WORD, "content": TEXT},
@@ -117,6 +120,8 @@ class Element:
 class Page(HTMLParser):
     """A page, parsed; whatever is not allowed is a failure where it stands."""
 
+    frame: Allowed = field(default_factory=lambda: FRAME)
+    main: Allowed = field(default_factory=lambda: SESSION)
     elements: list[Element] = field(default_factory=list)
     open: list[Element] = field(default_factory=list)
 
@@ -125,7 +130,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         inside = tuple(element.tag for element in self.open)
-        allowed = SESSION if "main" in inside else FRAME
+        allowed = self.main if "main" in inside else self.frame
         assert tag in allowed, (tag, inside, self.getpos())
         assert len({name for name, _value in attrs}) == len(attrs), (tag, attrs)
         for name, value in attrs:
@@ -179,9 +184,9 @@ def written(path: Path | str, **options: Any) -> bytes:
         return b"".join(html.pieces(session))
 
 
-def parsed(page: bytes | str) -> Page:
+def parsed(page: bytes | str, frame: Allowed = FRAME, main: Allowed = SESSION) -> Page:
     """Return a page, after checking that it holds nothing but what is allowed."""
-    found = Page()
+    found = Page(frame, main)
     found.feed(page.decode() if isinstance(page, bytes) else page)
     found.close()
     assert not found.open, [element.tag for element in found.open]
