@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support import examples, portable, verdict
+from support import examples, homes, portable, verdict
 from support.export import browser as chromium
 from support.in_process import umask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from support.export.browser import Browser
+    from support.homes import Home
 
 examples.register_profiles()
 
@@ -107,6 +109,12 @@ def _umask_is_given_back() -> Iterator[None]:
     yield
     after = os.umask(before)
     assert after == before, f"the test left the umask {after:03o}"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Home:
+    """Make a client's folder with one session, of which the bytes are the module's `DATA`."""
+    return homes.home(tmp_path, monkeypatch, request.module.DATA)
 
 
 REQUIRED = os.environ.get("SESSROTATE_REQUIRE_BROWSER") == "1"

@@ -31,17 +31,12 @@ from sessrotate.model import LAYOUTS, Layout
 from sessrotate.reports import discovery
 from sessrotate.segments import split
 from sessrotate.system.source import Source
-from support import command_line, fakes, homes, sets
+from support import command_line, fakes, sets
 from support.command_line import ID, called, piped
 from support.fakes import CUTS, SESSION, Fake
 from support.homes import Home
 
 DATA = command_line.session(boundaries=2)
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 @pytest.fixture

@@ -14,17 +14,10 @@ from sessrotate.retention.policy import Policy
 from support import command_line, homes, oracle, sets
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from support.homes import Home
 
 DATA: Final = command_line.session(boundaries=4, padding=400)
 BODIES: Final = oracle.bodies(DATA)
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 def pruned(home: Home) -> None:

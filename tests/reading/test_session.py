@@ -13,7 +13,7 @@ from sessrotate import open_session
 from sessrotate.clients.claude import reader
 from sessrotate.errors import DamagedError, WrongUsageError
 from sessrotate.reading.session import Session
-from support import command_line, homes, oracle
+from support import command_line, oracle
 from support.command_line import ID, boundary, piped, row, write
 from support.homes import Home
 
@@ -23,11 +23,6 @@ MORE = row(90) + boundary(91) + row(92)
 
 def joined(session: Session) -> bytes:
     return b"".join(record.line + b"\n" * record.is_ended for record in session.history())
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 def check(path: Path | str, data: bytes) -> None:

@@ -34,11 +34,6 @@ def user(said: str, **fields: Any) -> dict[str, Any]:
     return {"type": "user", "sessionId": OTHER, "message": {"content": said}, **fields}
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
-
-
 def only() -> SessionInfo:
     (found,) = discovery.sessions()
     return found.info

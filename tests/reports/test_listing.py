@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,18 +17,13 @@ from sessrotate.reports import listing
 from sessrotate.reports.session_info import SessionInfo
 from sessrotate.segments import scan
 from sessrotate.system import in_use
-from support import command_line, fakes, homes, oracle, processes
+from support import command_line, fakes, oracle, processes
 from support.command_line import ID
 from support.homes import PROJECT, Home
 
 DATA = command_line.session(boundaries=3)
 OTHER = "0ddba11a-0000-4000-a000-00000000000a"
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "claude"
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 def entries(told: dict[str, str] | None = None) -> dict[str, SessionInfo]:
@@ -150,23 +144,10 @@ def test_sessions_of_another_client_are_listed_and_scanned(
 def test_running_is_who_says_so_and_who_writes(home: Home) -> None:
     for number in (1, 2, 3):
         command_line.write(home.live.with_name(f"{number}{OTHER[1:]}.jsonl"), DATA)
-    registered = {"sessionId": f"1{OTHER[1:]}", "startedAt": processes.began(os.getpid())}
-    command_line.write(
-        home.config / "sessions" / f"{os.getpid()}.json", json.dumps(registered).encode()
-    )
-    program = (
-        "import sys; held = open(sys.argv[1], 'ab'), open(sys.argv[2]); print(flush=True); input()"
-    )
-    paths = [str(home.live.with_name(f"{number}{OTHER[1:]}.jsonl")) for number in (2, 3)]
-    with subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", program, *paths],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as writer:
-        assert writer.stdout is not None
-        writer.stdout.readline()
+    processes.register(home, os.getpid(), sessionId=f"1{OTHER[1:]}")
+    writes, reads = (home.live.with_name(f"{number}{OTHER[1:]}.jsonl") for number in (2, 3))
+    with processes.holding((writes, os.O_WRONLY | os.O_APPEND), (reads, os.O_RDONLY)):
         running = {name for name, each in entries().items() if each.is_running}
-        writer.communicate(b"\n")
     expected = {f"1{OTHER[1:]}"}
     if sys.platform.startswith("linux"):  # only there is told who writes
         expected.add(f"2{OTHER[1:]}")

@@ -5,20 +5,24 @@ Rule: none is ended here, and none is waited for without a deadline.
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import subprocess
+import sys
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from support.command_line import SECONDS
+from support.command_line import ID, SECONDS, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
+
+    from support.homes import Home
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 
@@ -29,6 +33,50 @@ def began(pid: int) -> int:
         ["ps", "-o", "etimes=", "-p", str(pid)], capture_output=True, check=False, text=True
     ).stdout
     return int((time.time() - int(told or 0)) * 1000)
+
+
+def register(home: Home, pid: int | str, **fields: Any) -> Path:
+    """Write what a client of 2.1.112 and later keeps in its folder while it runs."""
+    started = began(pid) if isinstance(pid, int) else 0
+    told = {"pid": pid, "sessionId": ID, "startedAt": started, **fields}
+    return write(home.config / "sessions" / f"{pid}.json", json.dumps(told).encode())
+
+
+def dead() -> int:
+    """Return the number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-I", "-S", "-c", ""])
+    process.wait()
+    return process.pid
+
+
+_HOLDING: Final = """
+import os, sys
+for each in sys.argv[1:]:
+    flags, path = each.split(":", 1)
+    os.open(path, int(flags))
+print("open", flush=True)
+sys.stdin.readline()
+"""
+
+
+@contextmanager
+def holding(*files: tuple[Path, int]) -> Iterator[subprocess.Popen[bytes]]:
+    """Yield a process that has files open, each with these flags; it ends with the block.
+
+    Who calls `communicate` has it end before.
+    """
+    told = [f"{flags}:{path}" for path, flags in files]
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _HOLDING, *told],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"open\n"
+    try:
+        yield process
+    finally:
+        process.communicate()
 
 
 def workers(config: Path) -> list[int]:

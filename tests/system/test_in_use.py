@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -17,25 +17,14 @@ from support import command_line, homes, processes
 from support.abilities import needs_open_files
 from support.command_line import ID, called, row, write
 from support.homes import Home, refused
+from support.processes import dead, register
 from support.trimming import keep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 DATA: Final = command_line.session(boundaries=2)
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
-
-
-def register(home: Home, pid: int | str, **fields: Any) -> None:
-    """Write what a client of 2.1.112 and later keeps in its folder while it runs."""
-    started = processes.began(pid) if isinstance(pid, int) else 0
-    told = {"pid": pid, "sessionId": ID, "startedAt": started, **fields}
-    write(home.config / "sessions" / f"{pid}.json", json.dumps(told).encode())
 
 
 def rotates(home: Home) -> None:
@@ -44,20 +33,12 @@ def rotates(home: Home) -> None:
     assert len(home.archived()) == 3
 
 
-@pytest.fixture
-def dead() -> int:
-    """Return the number of a process that has ended."""
-    process = subprocess.Popen([sys.executable, "-I", "-S", "-c", ""])
-    process.wait()
-    return process.pid
-
-
 # ── all at once ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_only_clients_that_still_run_are_in_a_session(home: Home, dead: int) -> None:
+def test_only_clients_that_still_run_are_in_a_session(home: Home) -> None:
     register(home, os.getpid(), sessionId="one")
-    register(home, dead, sessionId="two")
+    register(home, dead(), sessionId="two")
     register(home, "none", sessionId="three")
     register(home, 1, sessionId=4)
     assert in_use.running(home.where.registries) == {"one"}
@@ -67,18 +48,10 @@ def test_only_clients_that_still_run_are_in_a_session(home: Home, dead: int) -> 
 def test_of_many_files_those_are_told_that_somebody_writes(home: Home) -> None:
     others = [write(home.live.with_name(f"{number}.jsonl"), b"") for number in range(3)]
     known = {(path.stat().st_dev, path.stat().st_ino): path for path in (home.live, *others)}
-    program = "import sys; a = [open(p, 'ab') for p in sys.argv[1:]]; print(flush=True); input()"
-    written = [str(home.live), str(others[1])]
-    with subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", program, *written],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as writer:
-        assert writer.stdout is not None
-        writer.stdout.readline()
-        found = {str(known[each]) for each in in_use.written(known)}
-        writer.communicate(b"\n")
-    assert found == set(written)
+    written = [home.live, others[1]]
+    with processes.holding(*((path, os.O_WRONLY | os.O_APPEND) for path in written)):
+        found = [known[each] for each in in_use.written(known)]
+    assert sorted(found) == sorted(written)
     assert in_use.written(known) == set()
 
 
@@ -110,8 +83,8 @@ def test_a_client_in_another_session_is_none_of_ours(home: Home) -> None:
     rotates(home)
 
 
-def test_a_client_that_is_dead_does_not_count(home: Home, dead: int) -> None:
-    register(home, dead)
+def test_a_client_that_is_dead_does_not_count(home: Home) -> None:
+    register(home, dead())
     rotates(home)
 
 
@@ -160,33 +133,12 @@ def test_a_registration_that_is_a_folder_or_a_pipe_is_passed_over(home: Home) ->
 
 # ── processes that have it open ──────────────────────────────────────────────────────────────
 
-HOLDER: Final = """
-import os, sys
-fd = os.open(sys.argv[1], int(sys.argv[2]))
-print("open", flush=True)
-sys.stdin.readline()
-"""
-
 
 @pytest.fixture
-def holding() -> Iterator[Any]:
+def holding() -> Iterator[Callable[[Path, int], subprocess.Popen[bytes]]]:
     """Start processes that hold a file open, and end them."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(path: Path, flags: int) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", HOLDER, str(path), str(flags)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        started.append(process)
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"open\n"
-        return process
-
-    yield start
-    for process in started:
-        process.communicate()
+    with ExitStack() as stack:
+        yield lambda *file: stack.enter_context(processes.holding(file))
 
 
 @needs_open_files

@@ -10,7 +10,7 @@ import pytest
 from sessrotate import fs
 from sessrotate.in_place import waiting
 from sessrotate.system import lease
-from support import command_line, homes
+from support import command_line
 from support.abilities import needs_leases
 from support.command_line import row
 from support.homes import Home, without_leases
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DATA: Final = command_line.session(boundaries=2)
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 # ── what the system says ─────────────────────────────────────────────────────────────────────

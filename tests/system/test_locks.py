@@ -15,21 +15,16 @@ import pytest
 from sessrotate.archive import place
 from sessrotate.errors import InUseError, StorageError
 from sessrotate.system import locks
-from support import command_line, homes
+from support import command_line
 from support.command_line import COMMAND, ENVIRONMENT, ID, called
 from support.crash.changes import Faults, Killed
 from support.homes import Home, refused, snapshot
 from support.processes import needs_proc
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    pass
 
 DATA: Final = command_line.session(boundaries=2)
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 def test_a_second_one_waits_and_then_gives_up(home: Home) -> None:

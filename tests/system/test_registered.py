@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,9 +14,10 @@ import pytest
 from sessrotate.errors import InUseError
 from sessrotate.system import registered
 from sessrotate.system.registered import Evidence, verdict
-from support import command_line, homes, processes
-from support.command_line import ID, write
+from support import command_line, processes
+from support.command_line import write
 from support.homes import Home, refused
+from support.processes import register
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,20 +32,15 @@ linux: Final = pytest.mark.skipif(
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
-
-
-def register(home: Home, pid: int, **fields: Any) -> Path:
-    told = {"pid": pid, "sessionId": ID, "startedAt": processes.began(pid), **fields}
-    return write(home.config / "sessions" / f"{pid}.json", json.dumps(told).encode())
+def dead() -> int:
+    return processes.dead()
 
 
 @pytest.fixture
-def dead() -> int:
-    process = subprocess.Popen([sys.executable, "-I", "-S", "-c", ""])
-    process.wait()
-    return process.pid
+def other() -> Iterator[int]:
+    """Give the number of a process that goes on running."""
+    with processes.holding() as process:
+        yield process.pid
 
 
 def rotates(home: Home) -> None:
@@ -84,21 +78,17 @@ def test_only_proof_makes_a_registration_stale() -> None:
 @linux
 @pytest.mark.parametrize("seconds", [-3600, 3600])
 def test_a_number_that_is_another_process_now_is_told_by_its_start(
-    home: Home, seconds: int
+    home: Home, other: int, seconds: int
 ) -> None:
-    with subprocess.Popen([sys.executable, "-I", "-S", "-c", "input()"], stdin=-1) as other:
-        register(home, other.pid, startedAt=int((time.time() + seconds) * 1000))
-        rotates(home)
-        other.communicate(b"\n")
+    register(home, other, startedAt=int((time.time() + seconds) * 1000))
+    rotates(home)
 
 
 @linux
 @pytest.mark.parametrize("seconds", [-30, 0, 30])
-def test_a_minute_more_or_less_is_the_same_process(home: Home, seconds: int) -> None:
-    with subprocess.Popen([sys.executable, "-I", "-S", "-c", "input()"], stdin=-1) as other:
-        register(home, other.pid, startedAt=int((time.time() + seconds) * 1000))
-        refused(home, f"process {other.pid} runs the session", error=InUseError)
-        other.communicate(b"\n")
+def test_a_minute_more_or_less_is_the_same_process(home: Home, other: int, seconds: int) -> None:
+    register(home, other, startedAt=int((time.time() + seconds) * 1000))
+    refused(home, f"process {other} runs the session", error=InUseError)
 
 
 @linux
@@ -165,22 +155,20 @@ def test_on_a_network_an_end_cannot_be_proved(
 
 @linux
 def test_a_client_in_a_container_is_seen_from_outside(
-    home: Home, dead: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    home: Home, dead: int, other: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The container's process has another number here, and tells both."""
-    with subprocess.Popen([sys.executable, "-I", "-S", "-c", "input()"], stdin=-1) as client:
-        fake = tmp_path / "proc"
-        for pid, inner in ((client.pid, f"{client.pid}\t{dead}"), (os.getpid(), f"{os.getpid()}")):
-            (fake / str(pid)).mkdir(parents=True)
-            (fake / str(pid) / "status").write_text(f"Name:\tx\nNSpid:\t{inner}\nNSsid:\t1\n")
-            (fake / str(pid) / "stat").write_text((Path("/proc") / str(pid) / "stat").read_text())
-        (fake / "stat").write_text(Path("/proc/stat").read_text())
-        (fake / "self").mkdir()
-        (fake / "self" / "mountinfo").write_text(Path("/proc/self/mountinfo").read_text())
-        monkeypatch.setattr(registered, "PROC", fake)
-        register(home, dead)
-        refused(home, f"process {dead} runs the session", error=InUseError)
-        client.communicate(b"\n")
+    fake = tmp_path / "proc"
+    for pid, inner in ((other, f"{other}\t{dead}"), (os.getpid(), f"{os.getpid()}")):
+        (fake / str(pid)).mkdir(parents=True)
+        (fake / str(pid) / "status").write_text(f"Name:\tx\nNSpid:\t{inner}\nNSsid:\t1\n")
+        (fake / str(pid) / "stat").write_text((Path("/proc") / str(pid) / "stat").read_text())
+    (fake / "stat").write_text(Path("/proc/stat").read_text())
+    (fake / "self").mkdir()
+    (fake / "self" / "mountinfo").write_text(Path("/proc/self/mountinfo").read_text())
+    monkeypatch.setattr(registered, "PROC", fake)
+    register(home, dead)
+    refused(home, f"process {dead} runs the session", error=InUseError)
 
 
 def test_without_proc_a_client_with_a_folder_of_this_system_is_one_of_it(
