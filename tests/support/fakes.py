@@ -79,13 +79,13 @@ class Registered(Format, frozen=True):
         return self.at_hand[1]
 
 
-def registered(patch: pytest.MonkeyPatch, client: Client, reader: Reader = opaque) -> None:
+def registered(patch: pytest.MonkeyPatch, client: Client) -> None:
     """Have a client known, behind all others: a module of its own, and its name in `CLIENTS`."""
     module = f"{clients.__name__}.{client.NAME}"
     others = clients.formats() if client.NAME in clients.CLIENTS else ()
     formats = (
         *(each for each in others if each.name == client.NAME),
-        Registered(client.NAME, "", "", (client, reader)),
+        Registered(client.NAME, "", "", (client, opaque)),
     )
     patch.setitem(sys.modules, module, SimpleNamespace(FORMATS=formats))
     patch.setattr(clients, "CLIENTS", tuple(dict.fromkeys((*clients.CLIENTS, client.NAME))))

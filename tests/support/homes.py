@@ -185,9 +185,9 @@ def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
     monkeypatch.setattr(time, "time", lambda: real() + days * 86_400)
 
 
-def sealed(folder: Path, number: int, session: str = ID) -> Path:
+def sealed(folder: Path, number: int) -> Path:
     """Return the file of a sealed segment in a folder."""
-    return folder / (f"{session}.{number}.jsonl.zst" if number else f"{session}.jsonl.zst")
+    return folder / (f"{ID}.{number}.jsonl.zst" if number else f"{ID}.jsonl.zst")
 
 
 def content(path: Path) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -48,14 +49,34 @@ def is_boundary(line: bytes) -> bool:
     )
 
 
+def row(line: bytes) -> dict[str, Any]:
+    """Return the object on a line, an empty one if there is none."""
+    try:
+        found = json.loads(line.decode("utf-8", "replace"))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def time(line: bytes) -> str | None:
+    """Return when a row was written, if it says so."""
+    told = row(line).get("timestamp")
+    return told if isinstance(told, str) and told[:2] == "20" else None
+
+
+def offsets(data: bytes, is_one: Callable[[bytes], bool]) -> list[int]:
+    """Return the offset of every line that is one of those."""
+    found, position = [], 0
+    for line in data.split(b"\n"):
+        if is_one(line):
+            found.append(position)
+        position += len(line) + 1
+    return found
+
+
 def boundaries(data: bytes) -> list[int]:
     """Return the offset of every boundary line of a session."""
-    offsets, position = [], 0
-    for line in data.split(b"\n"):
-        if is_boundary(line):
-            offsets.append(position)
-        position += len(line) + 1
-    return offsets
+    return offsets(data, is_boundary)
 
 
 def bodies(data: bytes) -> list[bytes]:

@@ -5,10 +5,11 @@ It shares nothing with the code under test: rows are dicts, and what they are is
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
+
+from support import oracle
 
 
 @dataclass
@@ -32,7 +33,7 @@ def counted(data: bytes) -> Counted:
     seen: set[tuple[str, object]] = set()
     day, early, at = None, 0, 0
     for line in data.splitlines(keepends=True):
-        row = _row(line)
+        row = oracle.row(line)
         kind, result = _kind(row), None
         for block in _blocks(row):
             if block.get("type") == "tool_use":
@@ -59,14 +60,6 @@ def counted(data: bytes) -> Counted:
         found.sizes.append((len(line), at))
         at += len(line)
     return found
-
-
-def _row(line: bytes) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except ValueError:
-        return {}
-    return row if isinstance(row, dict) else {}
 
 
 def _blocks(row: dict[str, Any]) -> list[dict[str, Any]]:

@@ -84,12 +84,12 @@ def name(number: int) -> str:
     return f"{number:08x}-1111-4222-8333-{number:012x}"
 
 
-def shares(weights: dict[str, Any], whole: int, line: int = 4000) -> tuple[Share, ...]:
+def shares(weights: dict[str, Any], whole: int) -> tuple[Share, ...]:
     """Return shares of so many bytes, largest first."""
     sums = sum(weights.values())
     sizes = {each: int(whole * weight / sums) for each, weight in weights.items()}
     sizes[max(sizes, key=lambda each: sizes[each])] += whole - sum(sizes.values())
-    found = (Share(each, 1 + bytes_ // line, bytes_) for each, bytes_ in sizes.items())
+    found = (Share(each, 1 + bytes_ // 4000, bytes_) for each, bytes_ in sizes.items())
     return tuple(sorted(found, key=lambda share: -share.bytes))
 
 

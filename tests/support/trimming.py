@@ -8,7 +8,6 @@ whose type no client knows. The last setting of each kind moves behind the compa
 
 from __future__ import annotations
 
-import json
 import time
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
@@ -20,19 +19,10 @@ if TYPE_CHECKING:
 
 ROWS: Final = {"user", "assistant", "system", "attachment"}
 SETTINGS: Final = {
-    "mode",
-    "custom-title",
-    "ai-title",
-    "permission-mode",
-    "attribution-snapshot",
-    "tag",
+    *("mode", "custom-title", "ai-title", "permission-mode", "attribution-snapshot", "tag")
 }
 VOID: Final = {
-    "progress",
-    "last-prompt",
-    "api-request",
-    "file-history-snapshot",
-    "file-history-delta",
+    *("progress", "last-prompt", "api-request", "file-history-snapshot", "file-history-delta")
 }
 _NUMBERS: Final = count()
 
@@ -40,7 +30,7 @@ _NUMBERS: Final = count()
 def trimmed(data: bytes) -> bytes:
     """Return what a client writes in place of a session file, which ends with a newline."""
     lines = data.splitlines(keepends=True)
-    rows = [_row(line) for line in lines]
+    rows = [oracle.row(line) for line in lines]
     compactions = [n for n, line in enumerate(lines) if oracle.is_boundary(line.rstrip(b"\n"))]
     at = compactions[-1]
     plain = max((n for n in compactions if not _preserved(rows[n])), default=-1)
@@ -96,14 +86,6 @@ def keep(live: Path) -> Path:
     kept.hardlink_to(live)
     draft.rename(live)
     return kept
-
-
-def _row(line: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _preserved(boundary: dict[str, Any]) -> list[str]:

@@ -29,9 +29,9 @@ class Specimen:
     `client` and `reader` are its modules, which mypy holds against their protocols here. `files`
     are real session files. `made(n)` gives a session with n compactions, 0 of a format that has
     none. `boundaries` gives the offsets of a file's boundary lines, `time` that of one line, `key`
-    what makes a line's copies known. `installed` puts a file's bytes where its client looks for
-    sessions below a folder, and returns the path; `environment(folder)` is what has the client
-    look there; `session` is that session's id, of six characters or more. `has_lines`: its records
+    what makes a line's copies known. `place` is where its client looks for a session below a
+    folder; `environment(folder)` is what has the client look there; `session` is that session's
+    id, of six characters or more. `has_lines`: its records
     are lines; `repeats`: some of them have what others said in them, so that what is read of a
     session is not its lines (`Reader.said`).
     """
@@ -44,10 +44,17 @@ class Specimen:
     time: Callable[[bytes], str | None]
     key: Callable[[bytes], bytes | None]
     environment: Callable[[Path], Mapping[str, str]]
-    installed: Callable[[Path, bytes], Path]
+    place: str
     session: str
     has_lines: bool = True
     repeats: bool = False
+
+    def installed(self, folder: Path, data: bytes) -> Path:
+        """Put a file's bytes where the client looks for sessions below a folder."""
+        path = folder / self.place
+        path.parent.mkdir(parents=True)
+        path.write_bytes(data)
+        return path
 
     @property
     def name(self) -> str:

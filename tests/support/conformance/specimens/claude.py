@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.claude import reader
@@ -11,38 +10,14 @@ from support import lines, oracle
 from support.conformance.specimen import FIXTURES, Specimen
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    pass
 
 ID: Final = "5e55107a-0000-4000-a000-0000000000c0"
 
 
-def _row(line: bytes) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except ValueError:
-        return {}
-    return row if isinstance(row, dict) else {}
-
-
-def _time(line: bytes) -> str | None:
-    time = _row(line).get("timestamp")
-    return time if isinstance(time, str) and time[:2] == "20" else None
-
-
 def _key(line: bytes) -> bytes | None:
-    uuid = _row(line).get("uuid")
+    uuid = oracle.row(line).get("uuid")
     return uuid.encode() if isinstance(uuid, str) else None
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    return {"CLAUDE_CONFIG_DIR": str(folder)}
-
-
-def _installed(folder: Path, data: bytes) -> Path:
-    path = folder / "projects" / "-home-somebody" / f"{ID}.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(data)
-    return path
 
 
 SPECIMEN: Final = Specimen(
@@ -55,9 +30,9 @@ SPECIMEN: Final = Specimen(
     ),
     made=lambda cuts: lines.session(cuts + 1),
     boundaries=oracle.boundaries,
-    time=_time,
+    time=oracle.time,
     key=_key,
-    environment=_environment,
-    installed=_installed,
+    environment=lambda folder: {"CLAUDE_CONFIG_DIR": str(folder)},
+    place=f"projects/-home-somebody/{ID}.jsonl",
     session=ID,
 )

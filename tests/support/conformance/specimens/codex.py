@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import io
-import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import generate_codex
 from sessrotate.clients.codex import client as codex
 from sessrotate.clients.codex import reader
+from support import oracle
 from support.conformance.specimen import FIXTURES, Specimen
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    pass
 
 ID: Final = generate_codex.session_id(7)
 
@@ -25,53 +25,19 @@ _ENDS: Final = re.compile(
 )
 
 
-def _row(line: bytes) -> dict[str, Any]:
-    try:
-        row = json.loads(line.decode("utf-8", "replace"))
-    except ValueError:
-        return {}
-    return row if isinstance(row, dict) else {}
-
-
 def _is_boundary(line: bytes) -> bool:
     if b'"compacted"' not in line:
         return False
     if _ENDS.fullmatch(line):
         return True
-    row = _row(line)
+    row = oracle.row(line)
     return row.get("type") == "compacted" and isinstance(row.get("payload"), dict)
-
-
-def _boundaries(data: bytes) -> list[int]:
-    found, at = [], 0
-    for line in data.split(b"\n"):
-        if _is_boundary(line):
-            found.append(at)
-        at += len(line) + 1
-    return found
-
-
-def _time(line: bytes) -> str | None:
-    time = _row(line).get("timestamp")
-    return time if isinstance(time, str) and time[:2] == "20" else None
 
 
 def _made(cuts: int) -> bytes:
     target = io.BytesIO()
     generate_codex.generate(target, generate_codex.Options(size=60_000, boundaries=cuts))
     return target.getvalue()
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    return {"CODEX_HOME": str(folder), "CODEX_SESSIONS_DIR": ""}
-
-
-def _installed(folder: Path, data: bytes) -> Path:
-    name = f"rollout-2026-02-10T08-00-00-{ID}.jsonl"
-    path = folder / "sessions" / "2026" / "02" / "10" / name
-    path.parent.mkdir(parents=True)
-    path.write_bytes(data)
-    return path
 
 
 SPECIMEN: Final = Specimen(
@@ -84,10 +50,10 @@ SPECIMEN: Final = Specimen(
         if path.parent.name != "0.29.0"
     ),
     made=_made,
-    boundaries=_boundaries,
-    time=_time,
+    boundaries=lambda data: oracle.offsets(data, _is_boundary),
+    time=oracle.time,
     key=lambda _line: None,
-    environment=_environment,
-    installed=_installed,
+    environment=lambda folder: {"CODEX_HOME": str(folder), "CODEX_SESSIONS_DIR": ""},
+    place=f"sessions/2026/02/10/rollout-2026-02-10T08-00-00-{ID}.jsonl",
     session=ID,
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.clients.gemini import client as gemini
 from sessrotate.clients.gemini import reader
+from support import oracle
 from support.conformance.specimen import FIXTURES, Specimen
 from support.gemini_sessions import UUID, context, file, message, metadata, update
 
@@ -28,6 +29,8 @@ def _row(line: bytes) -> dict[str, Any]:
 
 
 def _is_boundary(line: bytes) -> bool:
+    if b'"messages"' not in line:
+        return False
     # What stands between the two ends of such a line is not looked at, and may be torn.
     head, tail = b'{"$set":{"messages":[{"id":"', b'],"lastUpdated":"'
     is_ended = line[-44:-27] == tail and line.endswith(b'Z"}}')
@@ -37,15 +40,6 @@ def _is_boundary(line: bytes) -> bool:
     changed = row.get("$set")
     is_other = isinstance(row.get("$rewindTo"), str) or isinstance(row.get("id"), str)
     return not is_other and isinstance(changed, dict) and isinstance(changed.get("messages"), list)
-
-
-def _boundaries(data: bytes) -> list[int]:
-    found, at = [], 0
-    for line in data.split(b"\n"):
-        if at and b'"messages"' in line and _is_boundary(line):
-            found.append(at)
-        at += len(line) + 1
-    return found
 
 
 def _time(line: bytes) -> str | None:
@@ -75,15 +69,8 @@ def _made(cuts: int) -> bytes:
     return file(*rows)
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path) -> dict[str, str]:
     return {"GEMINI_SESSIONS_DIR": str(folder)}
-
-
-def _installed(folder: Path, data: bytes) -> Path:
-    path = folder / "project" / "chats" / f"{ID}.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(data)
-    return path
 
 
 SPECIMEN: Final = Specimen(
@@ -95,11 +82,12 @@ SPECIMEN: Final = Specimen(
         if b'"type":"gemini"' in path.read_bytes()  # one in which nobody spoke says nothing
     ),
     made=_made,
-    boundaries=_boundaries,
+    # A file that begins with one has no segment before it.
+    boundaries=lambda data: [at for at in oracle.offsets(data, _is_boundary) if at],
     time=_time,
     key=_key,
-    environment=_environment,
-    installed=_installed,
+    environment=environment,
+    place=f"project/chats/{ID}.jsonl",
     session=ID,
     repeats=True,
 )

@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Final
 from sessrotate.clients.gemini import json_client as gemini_json
 from sessrotate.clients.gemini import json_reader
 from support.conformance.specimen import FIXTURES, Specimen
-from support.conformance.specimens.gemini import ID, _environment
+from support.conformance.specimens.gemini import ID, environment
 from support.gemini_sessions import message, metadata
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-
-def _boundaries(_data: bytes) -> list[int]:
-    return []
+    pass
 
 
 def _time(line: bytes) -> str | None:
@@ -41,23 +37,16 @@ def _made(cuts: int) -> bytes:
     return json.dumps(metadata(messages=said), indent=2).encode()
 
 
-def _installed(folder: Path, data: bytes) -> Path:
-    path = folder / "project" / "chats" / f"{ID}.json"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(data)
-    return path
-
-
 SPECIMEN: Final = Specimen(
     client=gemini_json,
     reader=json_reader,
     files=tuple(sorted((FIXTURES / "gemini").rglob("session-*.json"))),
     made=_made,
-    boundaries=_boundaries,
+    boundaries=lambda _data: [],
     time=_time,
     key=_key,
-    environment=_environment,
-    installed=_installed,
+    environment=environment,
+    place=f"project/chats/{ID}.json",
     session=ID,
     has_lines=False,
 )
