@@ -13,7 +13,7 @@ from sessrotate import open_session
 from sessrotate.export import html, jsonl, markdown
 from sessrotate.export.scope import Scope
 from sessrotate.reading.part import Part, Turns
-from support import codex_sessions, gemini_sessions, homes
+from support import codex_sessions, gemini_sessions
 from support.command_line import ID, assert_one_sentence, boundary, called, piped, row, write
 from support.export import sessions
 from support.export.pages import Page, parsed
@@ -141,9 +141,9 @@ def test_a_session_without_branches_is_the_same_with_all_of_them(
             assert [*pieces(session)] == [*pieces(session, Scope(all_branches=True))]
 
 
-def with_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """Make the session, with an agent of each branch, and one that nobody called."""
-    home = homes.home(tmp_path, monkeypatch, DATA)
+@pytest.fixture
+def with_agents(home: Home) -> Home:
+    """Give the session with an agent of each branch, and one that nobody called."""
     folder = home.live.parent / ID / "subagents"
     folder.mkdir(parents=True)
     for name, asked in (("left", "toolu_left"), ("kept", "toolu_kept"), ("nobodys", None)):
@@ -154,17 +154,18 @@ def with_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return home
 
 
-def test_the_agents_of_a_branch_are_left_out_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = with_agents(tmp_path, monkeypatch)
-    for is_all in (False, True):
-        for text in (
-            document(home.live, all_branches=is_all),
-            page(home.live, all_branches=is_all).all("main")[0].text,
-        ):
-            told = [name for name in ("left", "kept", "nobodys") if f"said by {name}" in text]
-            assert told == ["left", "kept", "nobodys"][not is_all :]
+def agents_in(home: Home, **options: Any) -> list[str]:
+    """Return which agents speak in a document, having checked that they do so in a page."""
+    names = ("left", "kept", "nobodys")
+    texts = document(home.live, **options), page(home.live, **options).all("main")[0].text
+    told, other = ([name for name in names if f"said by {name}" in text] for text in texts)
+    assert told == other
+    return told
+
+
+def test_the_agents_of_a_branch_are_left_out_with_it(with_agents: Home) -> None:
+    assert agents_in(with_agents) == ["kept", "nobodys"]
+    assert agents_in(with_agents, all_branches=True) == ["left", "kept", "nobodys"]
 
 
 def test_a_turn_has_the_same_number_in_lines_as_in_a_document(path: Path) -> None:
@@ -190,24 +191,15 @@ def test_a_rewound_prompt_and_a_copy_have_no_number_among_the_turns(tmp_path: Pa
     assert re.findall(r"(?m)^## (.*)$", every) == heads
 
 
-def test_a_part_has_the_agents_that_were_called_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = with_agents(tmp_path, monkeypatch)
-    for wanted, expected in ((Turns(3), ["kept"]), (Turns(1, 2), [])):
-        for text in (
-            document(home.live, part=Part(wanted)),
-            page(home.live, part=Part(wanted)).all("main")[0].text,
-        ):
-            told = [name for name in ("left", "kept", "nobodys") if f"said by {name}" in text]
-            assert told == expected
+def test_a_part_has_the_agents_that_were_called_in_it(with_agents: Home) -> None:
+    assert agents_in(with_agents, part=Part(Turns(3))) == ["kept"]
+    assert agents_in(with_agents, part=Part(Turns(1, 2))) == []
 
 
 @pytest.mark.parametrize(("form", "ending"), [("markdown", "md"), ("html", "html")])
 def test_what_a_parent_left_and_its_clone_goes_on_from_is_the_clones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, ending: str
+    tmp_path: Path, home: Home, form: str, ending: str
 ) -> None:
-    home = homes.home(tmp_path, monkeypatch, DATA)
     clone = "66666666-0000-4000-a000-000000000003"
     rows = DATA.splitlines(keepends=True)[:7]
     forked = b"".join(rows) + after(7, prompt(20, "of the clone"), answer(21, "its answer"))
@@ -220,13 +212,8 @@ def test_what_a_parent_left_and_its_clone_goes_on_from_is_the_clones(
     assert "first prompt" not in clones.partition("</head>")[2].partition("that are also in")[2]
 
 
-@pytest.mark.parametrize("rotated", [False, True])
-def test_it_is_the_same_after_a_rotation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rotated: bool
-) -> None:
-    home = homes.home(tmp_path, monkeypatch, DATA)
-    if rotated:
-        home.rotate()
+def test_it_is_the_same_after_a_rotation(home: Home) -> None:
+    home.rotate()
     in_order(document(home.live), [*KEPT[:2], LEFT_OUT, *KEPT[2:]])
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sessrotate.parsing import cut_line
 from support.examples import examples
+from support.lines import values
 
 NAMES = ("timestamp", "uuid", "cwd", 'a"b')
 
@@ -18,14 +19,7 @@ TEXTS = st.text(st.sampled_from('az"\\/{}[]:, é\n\x00\U0001f600'), max_size=6) 
     NAMES
 )
 SCALARS = st.none() | st.booleans() | st.integers(-9, 10**12) | TEXTS
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(NAMES) | TEXTS, inner, max_size=3)
-    ),
-    max_leaves=6,
-)
+VALUES = values(SCALARS, st.sampled_from(NAMES) | TEXTS, leaves=6)
 ROWS = st.dictionaries(st.sampled_from(NAMES) | TEXTS, VALUES, max_size=6)
 SPACES = st.sampled_from([(",", ":"), (", ", ": "), (" ,\t", "  : ")])
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Struct, UnsetType, field
 
 from sessrotate.parsing.json_typed import Decoder, parsed, tagged
-from support.lines import any_lines
+from support.lines import any_lines, values
 
 
 class Words(Struct, tag_field="type"):
@@ -52,18 +52,16 @@ ROWS: Final[Decoder[Line | dict[str, Any]]] = Decoder(tagged({Line: ("a", "b")})
 
 _KEYS: Final = ["type", "id", "is_on", "number", "other", "in", "names", "inners", "name", "blocks"]
 _TAGS: Final = ["a", "b", "said", "thought", "mark", "", "\ud800", "é", "\U0001f600"]
-_VALUES = st.recursive(
+_VALUES = values(
     st.none()
     | st.booleans()
     | st.integers()
     | st.sampled_from([10**400, -(10**30), 1e300, 0.5, -0.0, 2**63, 2**64])
     | st.sampled_from(_TAGS)
     | st.text(max_size=4),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from([*_KEYS, "text", "count"]), inner, max_size=5)
-    ),
-    max_leaves=16,
+    st.sampled_from([*_KEYS, "text", "count"]),
+    leaves=16,
+    most=5,
 )
 
 

@@ -160,20 +160,20 @@ def test_windows_that_are_cut_where_lines_begin_or_end_miss_none(tmp_path: Path)
         assert places(path, query("e", is_raw=True), *windows, Window(cuts[-1])) == expected
 
 
-@pytest.mark.parametrize("path", [*codex_sessions.FILES, codex_sessions.BARE], ids=lambda p: p.name)
-@pytest.mark.parametrize("is_raw", [False, True])
-def test_so_it_is_in_sessions_of_codex(path: Path, is_raw: bool) -> None:
-    for pattern in ("the", "(?i)CODEX", "echo", "\\d{3}", "aborted: ", "This session", "cwd"):
-        asked = query(pattern, is_raw=is_raw)
-        assert places(path, asked) == parsed(path, asked), pattern
+OF_CODEX = ("the", "(?i)CODEX", "echo", "\\d{3}", "aborted: ", "This session", "cwd")
+OF_GEMINI = ("the", "(?i)GEMINI", "\\*\\*[A-Z]", "echo", "zzz-nowhere")
+SAMPLES = [
+    *((path, OF_CODEX) for path in (*codex_sessions.FILES, codex_sessions.BARE)),
+    *((path, OF_GEMINI) for path in (*gemini_sessions.APPENDED, *gemini_sessions.WHOLE)),
+]
 
 
-@pytest.mark.parametrize(
-    "path", [*gemini_sessions.APPENDED, *gemini_sessions.WHOLE], ids=lambda p: p.name
-)
+@pytest.mark.parametrize(("path", "patterns"), SAMPLES, ids=[path.name for path, _ in SAMPLES])
 @pytest.mark.parametrize("is_raw", [False, True])
-def test_so_it_is_in_sessions_of_gemini(path: Path, is_raw: bool) -> None:
-    for pattern in ("the", "(?i)GEMINI", "\\*\\*[A-Z]", "echo", "zzz-nowhere"):
+def test_so_it_is_in_sessions_of_other_clients(
+    path: Path, patterns: tuple[str, ...], is_raw: bool
+) -> None:
+    for pattern in patterns:
         asked = query(pattern, is_raw=is_raw)
         assert places(path, asked) == parsed(path, asked), pattern
 

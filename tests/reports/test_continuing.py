@@ -85,7 +85,3 @@ def test_no_session_continues_itself_or_a_stranger_however_rows_are_shared(
         assert link.reason == "same rows" or later.edges.title == earlier.edges.title
     orders = [dict(order) for order in list(permutations(project.items()))[:3]]
     assert all(parents(order) == found for order in orders)
-
-
-def test_a_session_alone_continues_none() -> None:
-    assert parents({"a": sight(0, 1)}) == {}

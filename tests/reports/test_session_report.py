@@ -262,12 +262,6 @@ def test_an_archive_whose_live_file_is_gone_is_reported(place: Home) -> None:
         assert (found.live_bytes, found.would_free, found.command) == (None, 0, None)
 
 
-def test_a_compressed_archive_has_the_same_figures(place: Home) -> None:
-    data = place.live.read_bytes()
-    place.rotate()
-    check(report(place.live), data)
-
-
 # ── what a rotation would free ───────────────────────────────────────────────────────────────
 
 

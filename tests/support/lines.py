@@ -58,6 +58,17 @@ _SCALARS = st.one_of(
 )
 
 
+def values(
+    scalars: st.SearchStrategy[Any], keys: st.SearchStrategy[str], leaves: int, most: int = 3
+) -> st.SearchStrategy[Any]:
+    """Draw what JSON can say: these, lists of them, objects of at most so many by these keys."""
+    return st.recursive(
+        scalars,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=most),
+        max_leaves=leaves,
+    )
+
+
 def _spaced(text: str) -> st.SearchStrategy[str]:
     space = st.text(st.sampled_from(" \t\r"), max_size=2)
     return st.builds(lambda before, after: before + text + after, space, space)

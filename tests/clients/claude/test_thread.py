@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sessrotate.clients import common
 from sessrotate.clients.claude import thread
 from sessrotate.parsing.records import records
+from support.lines import values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -223,15 +224,10 @@ def test_rows_that_continue_each_other_in_a_circle_come_once() -> None:
     assert sorted(conversation([row("a", "c"), row("b", "a"), row("c", "b")])) == ["a", "b", "c"]
 
 
-ANYTHING = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3), st.sampled_from(NAMES)),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(
-            st.sampled_from(["id", "content", "type", "uuids", "anchorUuid"]), inner, max_size=3
-        ),
-    ),
-    max_leaves=8,
+ANYTHING = values(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.sampled_from(NAMES),
+    st.sampled_from(["id", "content", "type", "uuids", "anchorUuid"]),
+    leaves=8,
 )
 KEYS = ("uuid", "parentUuid", "message", "timestamp", "isSidechain", "compactMetadata", "leafUuid")
 

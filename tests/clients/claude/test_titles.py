@@ -17,6 +17,7 @@ from sessrotate.clients.claude.rows import Shown, shown_of
 from sessrotate.clients.claude.titles import exact, is_listed, title, typed
 from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Title
 from sessrotate.parsing.records import records
+from support.lines import values
 
 SAMPLES = Path(__file__).parents[3] / "fixtures" / "claude"
 
@@ -205,13 +206,10 @@ def test_a_row_that_only_quotes_a_title_is_none() -> None:
     assert str(both({"parentUuid": None, **CUSTOM}, FIRST)) == "Asked first"
 
 
-ANYTHING = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5)),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(st.sampled_from(["type", "text", "content", "x"]), inner, max_size=3),
-    ),
-    max_leaves=6,
+ANYTHING = values(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    st.sampled_from(["type", "text", "content", "x"]),
+    leaves=6,
 )
 KEYS = ("message", "customTitle", "aiTitle", "lastPrompt", "summary", "leafUuid", "isMeta")
 ROWS = st.fixed_dictionaries(

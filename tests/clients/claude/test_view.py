@@ -26,6 +26,7 @@ from sessrotate.clients.view import (
     View,
 )
 from sessrotate.parsing.records import LONGEST, Record
+from support.lines import values
 
 FILES = sorted((Path(__file__).parents[3] / "fixtures" / "claude").rglob("*.jsonl"))
 ROWS = [line for path in FILES for line in path.read_bytes().splitlines()]
@@ -240,26 +241,18 @@ def test_results_in_results_are_no_error_however_deep(levels: int) -> None:
     assert found is not None or levels > 400
 
 
-ANYTHING = st.recursive(
-    st.one_of(
-        st.none(),
-        st.booleans(),
-        st.integers(-(10**20), 10**20),
-        st.floats(allow_nan=False, allow_infinity=False),
-        st.text(max_size=4),
-        st.sampled_from(["text", "image", "tool_use", "tool_result", "thinking", "document"]),
+ANYTHING = values(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**20), 10**20)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=4)
+    | st.sampled_from(["text", "image", "tool_use", "tool_result", "thinking", "document"]),
+    st.sampled_from(
+        ["type", "text", "content", "source", "input", "usage", "id", "data", "thinking"]
     ),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(
-            st.sampled_from(
-                ["type", "text", "content", "source", "input", "usage", "id", "data", "thinking"]
-            ),
-            inner,
-            max_size=4,
-        ),
-    ),
-    max_leaves=12,
+    leaves=12,
+    most=4,
 )
 KEYS = (
     *("message", "content", "rendered", "attachment", "subtype", "uuid", "parentUuid"),

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from sessrotate.clients.codex import client as codex
 from sessrotate.model import Boundary, Span
 from sessrotate.parsing import json_line
+from support.codex_sessions import as_line
 from support.examples import examples
-from support.lines import any_lines, broken
+from support.lines import any_lines, broken, values
 
 ID = "01a20069-3200-7812-9750-2eae4d402117"
 FILE = f"rollout-2026-11-21T23-20-23-{ID}.jsonl"
@@ -27,11 +28,7 @@ def line(kind: str = "compacted", ordinal: int | None = 84, **payload: Any) -> b
     row: dict[str, Any] = {"timestamp": TIME}
     if ordinal is not None:
         row["ordinal"] = ordinal
-    return text(row | {"type": kind, "payload": payload})
-
-
-def text(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    return as_line(row | {"type": kind, "payload": payload})
 
 
 def cut(data: bytes, size: int) -> list[bytes]:
@@ -77,11 +74,7 @@ def _fail(_name: str) -> None:
 # ── boundaries ───────────────────────────────────────────────────────────────────────────────
 
 TEXTS = st.text(st.sampled_from('ab"\\\n{}[]:,é🙂 '), max_size=60)
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**6), 10**6) | TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
-    max_leaves=8,
-)
+VALUES = values(st.none() | st.booleans() | st.integers(-(10**6), 10**6) | TEXTS, TEXTS, leaves=8)
 USAGE = st.builds(
     lambda tokens: {"thread_id": ID, "usage": {"input_tokens": tokens, "output_tokens": 100}},
     st.integers(0, 10**9),
@@ -190,12 +183,12 @@ def test_a_compaction_without_its_end_is_opaque(end: int) -> None:
 def test_every_version_writes_the_marker_and_no_other_event_has_it() -> None:
     assert codex.MARKER in line()
     assert codex.MARKER not in line("event_msg", type="context_compacted")
-    assert codex.MARKER not in text({"message": line().decode()})
+    assert codex.MARKER not in as_line({"message": line().decode()})
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────
 
-BARE = text({"id": ID, "timestamp": TIME, "instructions": None, "git": {"branch": "main"}})
+BARE = as_line({"id": ID, "timestamp": TIME, "instructions": None, "git": {"branch": "main"}})
 META = line("session_meta", ordinal=0, id=ID, cwd="/srv/demo")
 
 
@@ -205,7 +198,7 @@ META = line("session_meta", ordinal=0, id=ID, cwd="/srv/demo")
         (META + b"\n", True),
         (line("session_meta", None, id=ID) + b"\n", True),
         (BARE + b"\n", True),
-        (b'{"record_type":"state"}\n' + text(ITEM) + b"\n", True),
+        (b'{"record_type":"state"}\n' + as_line(ITEM) + b"\n", True),
         (b"torn\x00\n" + META + b"\n", True),
         (META[:-1], False),
         (b"", False),
@@ -214,7 +207,7 @@ META = line("session_meta", ordinal=0, id=ID, cwd="/srv/demo")
         (b'{"sessionId":"s","projectHash":"h","startTime":"t","kind":"main"}\n', False),
         (b'{"id":"u","timestamp":"t","type":"user","content":[]}\n', False),
         (b'[{"type":"session_meta","payload":{}}]\n', False),
-        (text(ITEM) + b"\n", False),
+        (as_line(ITEM) + b"\n", False),
         (b"\x28\xb5\x2f\xfd\x00", False),
     ],
 )
@@ -273,6 +266,6 @@ def test_sessions_are_found_by_the_beginning_of_their_ids(
 
 def test_a_time_is_the_rows_own() -> None:
     assert codex.timestamp([META], len(META)) == TIME
-    item = text(ITEM | {"x": {"timestamp": TIME}})
+    item = as_line(ITEM | {"x": {"timestamp": TIME}})
     assert codex.timestamp([item], len(item)) is None
     assert json_line.values([item], len(item), {"type": None}) == {"type": "message"}

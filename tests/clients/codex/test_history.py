@@ -12,15 +12,11 @@ from hypothesis import strategies as st
 from sessrotate.clients.codex import reader
 from sessrotate.parsing.records import LONGEST, Record
 from support.examples import examples
-from support.lines import any_lines
+from support.lines import any_lines, values
 
 KEYS = st.sampled_from(["payload", "replacement_history", "type", 'a"b', "\\", "é"])
 TEXTS = st.sampled_from(["", "x", '"', "\\", "}]", "[{", "payload", "\n", "🙂"])
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(0, 9) | TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
-    max_leaves=10,
-)
+VALUES = values(st.none() | st.booleans() | st.integers(0, 9) | TEXTS, KEYS, leaves=10)
 
 
 def found(data: bytes, size: int, offset: int = 0) -> list[Record]:

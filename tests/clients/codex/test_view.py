@@ -25,7 +25,7 @@ from sessrotate.clients.view import (
 from sessrotate.parsing.records import LONGEST, Record
 from support.codex_sessions import BARE, FILES, ID, Rows, as_line, message, opened, record
 from support.examples import examples
-from support.lines import any_lines
+from support.lines import any_lines, values
 
 
 def said(kind: str, **payload: Any) -> View:
@@ -303,37 +303,20 @@ def test_no_line_is_too_odd(line: bytes) -> None:
     assert found is None or isinstance(found, View)
 
 
-ODD = st.recursive(
+ODD = values(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "type",
-                    "content",
-                    "text",
-                    "summary",
-                    "output",
-                    "info",
-                    "role",
-                    "image_url",
-                    "arguments",
-                ]
-            ),
-            inner,
-            max_size=4,
-        )
+    st.sampled_from(
+        [
+            *("type", "content", "text", "summary", "output", "info", "role", "image_url"),
+            "arguments",
+        ]
     ),
-    max_leaves=12,
+    leaves=12,
+    most=4,
 )
 KINDS = st.sampled_from(
     [
-        "session_meta",
-        "response_item",
-        "compacted",
-        "turn_context",
-        "event_msg",
+        *("session_meta", "response_item", "compacted", "turn_context", "event_msg"),
         "token_usage_record",
     ]
 )
@@ -351,17 +334,8 @@ TYPES = st.sampled_from(
     st.dictionaries(
         st.sampled_from(
             [
-                "role",
-                "content",
-                "output",
-                "info",
-                "item",
-                "message",
-                "summary",
-                "id",
-                "source",
-                "base_instructions",
-                "internal_chat_message_metadata_passthrough",
+                *("role", "content", "output", "info", "item", "message", "summary", "id"),
+                *("source", "base_instructions", "internal_chat_message_metadata_passthrough"),
             ]
         ),
         ODD,

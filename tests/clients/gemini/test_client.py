@@ -52,18 +52,17 @@ def by_parsing(data: bytes) -> bool | None:
     return isinstance(changed, dict) and isinstance(changed.get("messages"), list)
 
 
-@pytest.mark.parametrize("path", APPENDED, ids=lambda path: f"{path.parts[-5]}-{path.stem[-14:]}")
-def test_every_file_of_a_real_client_is_recognised(path: Any) -> None:
-    assert gemini.recognise(path.read_bytes()[:300], is_whole=False)
-    assert gemini.recognise(path.read_bytes(), is_whole=True)
-    assert not gemini_json.recognise(path.read_bytes(), is_whole=True)
-
-
-@pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.parts[-5])
-def test_a_monolithic_file_is_recognised_as_the_other_format(path: Any) -> None:
-    assert gemini_json.recognise(path.read_bytes()[:400], is_whole=False)
-    assert gemini_json.recognise(path.read_bytes(), is_whole=True)
-    assert not gemini.recognise(path.read_bytes(), is_whole=True)
+@pytest.mark.parametrize(
+    "path", [*APPENDED, *WHOLE], ids=lambda path: f"{path.parts[-5]}-{path.stem[-14:]}"
+)
+def test_every_file_of_a_real_client_is_recognised_as_its_format_and_not_the_other(
+    path: Any,
+) -> None:
+    formats = gemini, gemini_json
+    its, other = formats if path.suffix == ".jsonl" else formats[::-1]
+    assert its.recognise(path.read_bytes()[: 300 if its is gemini else 400], is_whole=False)
+    assert its.recognise(path.read_bytes(), is_whole=True)
+    assert not other.recognise(path.read_bytes(), is_whole=True)
 
 
 @pytest.mark.parametrize(
