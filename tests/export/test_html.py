@@ -17,12 +17,14 @@ from sessrotate.errors import DamagedError
 from sessrotate.export import html_record
 from sessrotate.parsing.records import LONGEST
 from sessrotate.render import html_text
-from support import command_line, homes
+from support import command_line
 from support.command_line import ID, write
 from support.examples import examples
 from support.export import sessions
 from support.export.pages import Page, parsed, written
 from support.homes import Home
+
+DATA = command_line.session(boundaries=3)
 
 
 def page_of(tmp_path: Path, data: bytes) -> Page:
@@ -305,10 +307,8 @@ def test_counts_that_no_session_has_are_not_written_out(hostile: bytes) -> None:
     assert "very many tokens in" in parsed(hostile).all("article", "answer")[0].text
 
 
-def test_an_agents_transcript_is_folded_behind_the_call_that_started_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home: Home = homes.home(tmp_path, monkeypatch, sessions.friendly())
+def test_an_agents_transcript_is_folded_behind_the_call_that_started_it(home: Home) -> None:
+    home.live.write_bytes(sessions.friendly())
     folder = home.live.parent / ID / "subagents"
     folder.mkdir(parents=True)
     for name, prompt, call in (("abc", "Check all", "toolu_4"), ("def", "Something else", None)):
@@ -332,10 +332,7 @@ def test_an_agents_transcript_is_folded_behind_the_call_that_started_it(
 # ── where it is read from ────────────────────────────────────────────────────────────────────
 
 
-def test_the_page_is_the_same_wherever_the_session_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home: Home = homes.home(tmp_path, monkeypatch, command_line.session(boundaries=3))
+def test_the_page_is_the_same_wherever_the_session_is(tmp_path: Path, home: Home) -> None:
     whole = written(home.live)
     assert whole.count(b"<article") == len(home.live.read_bytes().splitlines())
     assert command_line.piped("split", home.live, "--out", tmp_path / "set", "--compress").code == 0
@@ -349,10 +346,7 @@ def body(page: bytes) -> bytes:
     return page[page.index(b"<main>") :]
 
 
-def test_a_segment_that_is_gone_has_its_place_where_gaps_are_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home: Home = homes.home(tmp_path, monkeypatch, command_line.session(boundaries=3))
+def test_a_segment_that_is_gone_has_its_place_where_gaps_are_allowed(home: Home) -> None:
     home.rotate()
     home.segment(1).unlink()
     with pytest.raises(DamagedError, match="Segment 1"):
@@ -365,7 +359,7 @@ def test_a_segment_that_is_gone_has_its_place_where_gaps_are_allowed(
 
 
 def test_a_segment_that_is_gone_at_the_end_has_its_place_too(tmp_path: Path) -> None:
-    source = write(tmp_path / f"{ID}.jsonl", command_line.session(boundaries=3))
+    source = write(tmp_path / f"{ID}.jsonl", DATA)
     assert command_line.piped("split", source, "--out", tmp_path / "set").code == 0
     (tmp_path / "set" / f"{ID}.3.jsonl").unlink()
     told: list[str] = []

@@ -45,11 +45,3 @@ def test_lines_are_the_same_however_the_bytes_come(
             for entry in found
         ]
     assert whole == expected(data, longest)
-
-
-def test_of_a_long_line_only_the_beginning_is_held() -> None:
-    pieces = [b"y" * 1000] * (2 * records.LONGEST // 1000) + [b"\n", b"z"]
-    long, short = records.records(pieces, 0)
-    assert (len(long.line), long.is_whole, long.is_ended) == (records.LONGEST, False, True)
-    assert long.size == sum(map(len, pieces)) - 2
-    assert short == Record(0, long.size + 1, b"z", 1, is_ended=False)

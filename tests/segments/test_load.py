@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,6 @@ from sessrotate.segments import load
 from sessrotate.segments.header_chain import Folder
 from support import sets
 from support.lines import session
-
-EVERY_KIND = pytest.mark.parametrize(
-    ("layout", "codec", "keep"),
-    [(layout, codec, keep) for layout in LAYOUTS for codec in CODECS for keep in (True, False)],
-    ids=lambda value: {True: "manifest", False: "headers"}.get(value, str(value)),
-)
 
 
 @pytest.fixture
@@ -38,23 +33,26 @@ def a_set(source: Path, folder: Path, layout: Layout, codec: Codec, keep: bool) 
     return [folder / entry["file"] for entry in listed]
 
 
-@EVERY_KIND
+@pytest.fixture(
+    params=product(LAYOUTS, CODECS, (True, False)),
+    ids=lambda of: "-".join([*of[:2], "manifest" if of[2] else "headers"]),
+)
+def files(request: pytest.FixtureRequest, source: Path, tmp_path: Path) -> list[Path]:
+    """Give the segments' files of a session of four, in every form that a set has."""
+    return a_set(source, tmp_path / "out", *request.param)
+
+
 def test_a_set_is_found_by_its_folder_and_by_any_of_its_files(
-    source: Path, tmp_path: Path, layout: Layout, codec: Codec, keep: bool
+    source: Path, tmp_path: Path, files: list[Path]
 ) -> None:
-    files = a_set(source, tmp_path / "out", layout, codec, keep)
     assert sets.stitched(tmp_path / "out") == source.read_bytes()
     for file in files:
         assert load.is_segment(Folder(file.parent), file.name)
         assert sets.stitched(file.parent, file.name) == source.read_bytes()
 
 
-@EVERY_KIND
 @pytest.mark.parametrize("missing", [0, 1, 2, 3])
-def test_a_missing_segment_is_named(
-    source: Path, tmp_path: Path, layout: Layout, codec: Codec, keep: bool, missing: int
-) -> None:
-    files = a_set(source, tmp_path / "out", layout, codec, keep)
+def test_a_missing_segment_is_named(tmp_path: Path, files: list[Path], missing: int) -> None:
     files[missing].unlink()
     with pytest.raises(DamagedError, match=f"Segment {missing} .* is missing"):
         sets.stitched(tmp_path / "out")
@@ -62,12 +60,8 @@ def test_a_missing_segment_is_named(
     assert problem.kind == "missing"
 
 
-@EVERY_KIND
 @pytest.mark.parametrize("changed", [0, 1, 3])
-def test_a_changed_byte_is_named(
-    source: Path, tmp_path: Path, layout: Layout, codec: Codec, keep: bool, changed: int
-) -> None:
-    files = a_set(source, tmp_path / "out", layout, codec, keep)
+def test_a_changed_byte_is_named(tmp_path: Path, files: list[Path], changed: int) -> None:
     data = bytearray(files[changed].read_bytes())
     data[-20] ^= 1
     files[changed].write_bytes(data)
@@ -77,11 +71,7 @@ def test_a_changed_byte_is_named(
     assert [problem.kind for problem in problems] == ["changed"]
 
 
-@EVERY_KIND
-def test_two_swapped_segments_are_named(
-    source: Path, tmp_path: Path, layout: Layout, codec: Codec, keep: bool
-) -> None:
-    files = a_set(source, tmp_path / "out", layout, codec, keep)
+def test_two_swapped_segments_are_named(tmp_path: Path, files: list[Path]) -> None:
     one, two = files[1].read_bytes(), files[2].read_bytes()
     files[1].write_bytes(two)
     files[2].write_bytes(one)

@@ -42,9 +42,11 @@ STEM = f"session-2026-11-21T23-37-{UUID[:8]}"
 
 @pytest.fixture
 def chats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of a project's sessions, where the client keeps it."""
+    """Return the folder of a project's sessions, where the client keeps it; no other has any."""
     monkeypatch.delenv("GEMINI_SESSIONS_DIR", raising=False)
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
     folder = tmp_path / ".gemini" / "tmp" / "gw1" / "chats"
     folder.mkdir(parents=True)
     return folder
@@ -105,12 +107,8 @@ def test_the_stub_that_a_resume_leaves_is_not_taken_for_the_session(chats: Path)
     assert len(list(gemini.sessions("session-2026"))) == 2
 
 
-def test_a_session_that_a_later_client_copied_to_go_on_is_one_session(
-    chats: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_that_a_later_client_copied_to_go_on_is_one_session(chats: Path) -> None:
     """0.61.0 resumes a `.json` in a `.jsonl` of its name, and leaves the former as it is."""
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(chats.parents[3] / "claude"))
-    monkeypatch.setenv("CODEX_HOME", str(chats.parents[3] / "codex"))
     earlier, later = chats / f"{STEM}.json", chats / f"{STEM}.jsonl"
     earlier.write_text(json.dumps(metadata(messages=[message("a")]), indent=2))
     assert [*gemini_json.sessions()] == [earlier]
@@ -144,10 +142,8 @@ def test_a_session_that_a_later_client_copied_to_go_on_is_one_session(
     ],
 )
 def test_of_a_sessions_two_files_one_is_the_session_and_the_other_a_copy_by_its_files_name(
-    chats: Path, monkeypatch: pytest.MonkeyPatch, rows: Any, messages: str, goes_on: str
+    chats: Path, rows: Any, messages: str, goes_on: str
 ) -> None:
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(chats.parents[3] / "claude"))
-    monkeypatch.setenv("CODEX_HOME", str(chats.parents[3] / "codex"))
     by = {suffix: chats / f"{STEM}{suffix}" for suffix in (".json", ".jsonl")}
     said = json.dumps(metadata(messages=[message(name) for name in messages]), indent=2)
     by[".json"].write_text(said)
@@ -411,10 +407,13 @@ def test_agents_are_found_with_the_calls_that_started_them(chats: Path) -> None:
         assert len(list(session.records_of(one))) == 2
 
 
-@pytest.mark.parametrize("name", ["..", ".", "", "../chats", "a/b", "a\0b", "x" * 5000])
-def test_a_uuid_that_is_a_path_leads_nowhere(chats: Path, name: str) -> None:
+UUIDS = ("..", ".", "", "../chats", "a/b", "a\0b", "x" * 5000)
+
+
+@pytest.mark.parametrize("begins", [(), *([metadata(sessionId=name)] for name in UUIDS)])
+def test_a_uuid_that_is_a_path_or_is_not_there_leads_nowhere(chats: Path, begins: Any) -> None:
     path = chats / f"{STEM}.jsonl"
-    path.write_bytes(file(metadata(sessionId=name), message("a")))
+    path.write_bytes(file(*begins, message("a")))
     (chats.parent / "outside.jsonl").touch()
     with open_session(path) as session:
         assert session.agents() == []
@@ -440,22 +439,10 @@ def test_what_is_kept_beside_a_session_is_counted_once(chats: Path) -> None:
         assert session.side_bytes() == 3210
 
 
-def test_a_session_without_metadata_has_nothing_beside_it(chats: Path) -> None:
-    path = chats / f"{STEM}.jsonl"
-    path.write_bytes(line(message("a")))
-    with open_session(path) as session:
-        assert session.agents() == []
-        assert session.side_bytes() == 0
-
-
 # ── in a list ────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_list_names_the_folder_that_a_session_was_run_in(
-    chats: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(chats.parents[3] / "claude"))
-    monkeypatch.setenv("CODEX_HOME", str(chats.parents[3] / "codex"))
+def test_a_list_names_the_folder_that_a_session_was_run_in(chats: Path) -> None:
     digest = folders.hash_of(ROOT)
     rows = (metadata(projectHash=digest), message("a"))
     (chats / f"{STEM}.jsonl").write_bytes(file(*rows))
