@@ -36,12 +36,16 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made(tmp_path_factory.mktemp("hostile"), sessions.hostile())
 
 
-@pytest.fixture(autouse=True)
-def _nothing_remembered(request: pytest.FixtureRequest) -> None:
-    """Forget the theme that an earlier test chose: pages from the disk share one storage."""
-    browser: Browser = request.getfixturevalue("browser")
-    browser.open(request.getfixturevalue("friendly"))
+@pytest.fixture
+def browser(browser: Browser, friendly: Path) -> Browser:
+    """Give a browser that shows the friendly session.
+
+    The theme that an earlier test chose is forgotten: pages from the disk share one storage.
+    """
+    browser.open(friendly)
     browser.run("localStorage.clear()")
+    browser.open(friendly)
+    return browser
 
 
 def search(browser: Browser, text: str) -> str:
@@ -83,7 +87,6 @@ def current(browser: Browser) -> str:
 
 
 def test_search_counts_every_hit_whatever_its_case(browser: Browser, friendly: Path) -> None:
-    browser.open(friendly)
     for query in ("TIMETABLE", "isoweekday() - 1", "<td>", "nowhere to be found", "(", "\\"):
         count = len(hits(friendly, query))
         shown = search(browser, query)
@@ -91,8 +94,7 @@ def test_search_counts_every_hit_whatever_its_case(browser: Browser, friendly: P
     assert count == 0
 
 
-def test_next_and_previous_go_round_through_all_hits(browser: Browser, friendly: Path) -> None:
-    browser.open(friendly)
+def test_next_and_previous_go_round_through_all_hits(browser: Browser) -> None:
     assert search(browser, "isoweekday") == "1 of 4 hits"
     for place in (2, 3, 4, 1):
         browser.press("Enter")
@@ -105,8 +107,7 @@ def test_next_and_previous_go_round_through_all_hits(browser: Browser, friendly:
     assert browser.run(HITS) == "1 of 4 hits"
 
 
-def test_a_hit_that_is_folded_away_is_unfolded(browser: Browser, friendly: Path) -> None:
-    browser.open(friendly)
+def test_a_hit_that_is_folded_away_is_unfolded(browser: Browser) -> None:
     assert seen(browser, ".tool pre") == 0
     assert search(browser, "Find weekdays") == "1 of 1 hit"
     browser.wait("document.querySelector('.tool[open]')")
@@ -114,10 +115,7 @@ def test_a_hit_that_is_folded_away_is_unfolded(browser: Browser, friendly: Path)
     assert current(browser) == "Find weekdays"
 
 
-def test_a_hit_in_a_record_of_a_kind_that_is_not_shown_shows_the_kind(
-    browser: Browser, friendly: Path
-) -> None:
-    browser.open(friendly)
+def test_a_hit_in_a_record_of_a_kind_that_is_not_shown_shows_the_kind(browser: Browser) -> None:
     assert seen(browser, "article.attachment") == 0
     search(browser, "platform")
     assert seen(browser, "article.attachment") == 1
@@ -125,10 +123,7 @@ def test_a_hit_in_a_record_of_a_kind_that_is_not_shown_shows_the_kind(
     assert seen(browser, ".other") == 0
 
 
-def test_only_the_records_with_hits_are_left_where_that_is_asked_for(
-    browser: Browser, friendly: Path
-) -> None:
-    browser.open(friendly)
+def test_only_the_records_with_hits_are_left_where_that_is_asked_for(browser: Browser) -> None:
     everything = seen(browser, "article")
     search(browser, "weekday")
     browser.click("#only")
@@ -146,7 +141,6 @@ def test_only_the_records_with_hits_are_left_where_that_is_asked_for(
 
 
 def test_a_query_that_is_typed_on_replaces_the_one_before(browser: Browser, friendly: Path) -> None:
-    browser.open(friendly)
     browser.press("/")
     for letter in "weekday":
         browser.type(letter)
@@ -198,8 +192,7 @@ def test_keys_and_links_lead_far_away_too(browser: Browser, long: Path) -> None:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_sidebar_lists_the_prompts_of_each_segment(browser: Browser, friendly: Path) -> None:
-    browser.open(friendly)
+def test_the_sidebar_lists_the_prompts_of_each_segment(browser: Browser) -> None:
     listed = browser.run(
         "[...document.querySelectorAll('#sidebar > ol > li')].map((each) => "
         "[...each.querySelectorAll('details ol a')].map((link) => link.textContent))"
@@ -215,8 +208,7 @@ def test_the_sidebar_lists_the_prompts_of_each_segment(browser: Browser, friendl
     )
 
 
-def test_folds_open_by_a_click_and_all_at_once(browser: Browser, friendly: Path) -> None:
-    browser.open(friendly)
+def test_folds_open_by_a_click_and_all_at_once(browser: Browser) -> None:
     browser.click(".tool summary")
     assert browser.run("document.querySelectorAll('main details[open]').length") == 1
     browser.click("#show summary")
@@ -226,8 +218,7 @@ def test_folds_open_by_a_click_and_all_at_once(browser: Browser, friendly: Path)
     assert browser.run("document.querySelectorAll('main details[open]').length") == 0
 
 
-def test_kinds_of_records_are_shown_and_hidden(browser: Browser, friendly: Path) -> None:
-    browser.open(friendly)
+def test_kinds_of_records_are_shown_and_hidden(browser: Browser) -> None:
     browser.click("#show summary")
     kinds = {
         "tools": ".tool, .result",
@@ -245,10 +236,7 @@ def test_kinds_of_records_are_shown_and_hidden(browser: Browser, friendly: Path)
         assert seen(browser, selector) == before
 
 
-def test_keys_go_from_record_to_record_and_from_prompt_to_prompt(
-    browser: Browser, friendly: Path
-) -> None:
-    browser.open(friendly)
+def test_keys_go_from_record_to_record_and_from_prompt_to_prompt(browser: Browser) -> None:
     here = "document.querySelector('article.here')?.className"
     visited = []
     for key in "jjkJJKo":
@@ -297,16 +285,14 @@ def test_nothing_is_wider_than_a_narrow_window(browser: Browser, friendly: Path)
     browser.wait("document.getElementById('sidebar').getBoundingClientRect().left == 0")
 
 
-def test_on_paper_there_are_the_records_only(browser: Browser, friendly: Path) -> None:
-    browser.open(friendly)
+def test_on_paper_there_are_the_records_only(browser: Browser) -> None:
     browser.call("Emulation.setEmulatedMedia", media="print", features=[])
     assert seen(browser, "#bar") == seen(browser, "#sidebar") == 0
     assert seen(browser, ".prompt") == 4
     browser.call("Emulation.setEmulatedMedia", media="", features=[])
 
 
-def test_pictures_are_shown(browser: Browser, friendly: Path) -> None:
-    browser.open(friendly)
+def test_pictures_are_shown(browser: Browser) -> None:
     browser.run("document.querySelector('img').scrollIntoView()")
     browser.wait("document.querySelector('img').naturalWidth == 320")
 

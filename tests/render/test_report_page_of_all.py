@@ -30,6 +30,13 @@ def every(tmp_path_factory: pytest.TempPathFactory, machine: MachineReport) -> P
     return made(tmp_path_factory.mktemp("every"), "every", machine)
 
 
+@pytest.fixture
+def browser(browser: Browser, every: Path) -> Browser:
+    """Give a browser that shows all sessions."""
+    drawn(browser, every)
+    return browser
+
+
 COLUMNS: Final[tuple[tuple[str, Any, bool], ...]] = (
     ("Title", lambda each: each.title.lower(), False),
     ("Id", None, False),
@@ -64,9 +71,8 @@ def row_of(each: SessionReport) -> list[str]:
 
 @pytest.mark.parametrize("column", [at for at, each in enumerate(COLUMNS) if each[1]])
 def test_a_click_on_a_header_sorts_and_another_turns_the_order_round(
-    browser: Browser, every: Path, machine: MachineReport, column: int
+    browser: Browser, machine: MachineReport, column: int
 ) -> None:
-    drawn(browser, every)
     name, key, is_largest_first = COLUMNS[column]
     head = f"{card('sessions')} thead th:nth-child({column + 1})"
     browser.run(f"document.querySelector('{card('sessions')} thead button').click()")
@@ -124,9 +130,8 @@ def filtered(browser: Browser, text: str = "", client: str = "", project: str = 
     ],
 )
 def test_filters_leave_the_sessions_that_all_of_them_hold_for(
-    browser: Browser, every: Path, machine: MachineReport, text: str, client: str, project: str
+    browser: Browser, machine: MachineReport, text: str, client: str, project: str
 ) -> None:
-    drawn(browser, every)
     expected = [
         each
         for each in machine.sessions
@@ -150,9 +155,8 @@ def test_filters_leave_the_sessions_that_all_of_them_hold_for(
 
 
 def test_only_what_a_rotation_frees_something_of_is_left_where_that_is_asked_for(
-    browser: Browser, every: Path, machine: MachineReport
+    browser: Browser, machine: MachineReport
 ) -> None:
-    drawn(browser, every)
     browser.run("document.getElementById('frees').click()")
     expected = sum(each.would_free > 0 for each in machine.sessions)
     told = browser.run("document.getElementById('shown').value")
@@ -160,9 +164,8 @@ def test_only_what_a_rotation_frees_something_of_is_left_where_that_is_asked_for
 
 
 def test_a_project_in_the_chart_leads_to_its_sessions(
-    browser: Browser, every: Path, machine: MachineReport
+    browser: Browser, machine: MachineReport
 ) -> None:
-    drawn(browser, every)
     browser.run(f"document.querySelectorAll('{card('projects')} tbody button')[1].click()")
     sums: dict[str, int] = {}
     for each in machine.sessions:
@@ -175,9 +178,8 @@ def test_a_project_in_the_chart_leads_to_its_sessions(
 
 
 def test_the_largest_sessions_and_projects_have_bars_of_their_sizes(
-    browser: Browser, every: Path, machine: MachineReport
+    browser: Browser, machine: MachineReport
 ) -> None:
-    drawn(browser, every)
     shown = cells(browser, card("largest-sessions"))
     assert [row[1] for row in shown] == [size(each.bytes) for each in machine.sessions[:10]]
     rows = browser.run(
@@ -196,9 +198,8 @@ def test_the_largest_sessions_and_projects_have_bars_of_their_sizes(
 
 
 def test_a_session_opens_with_its_figures_and_closes_by_a_key(
-    browser: Browser, every: Path, machine: MachineReport
+    browser: Browser, machine: MachineReport
 ) -> None:
-    drawn(browser, every)
     rows = f"{card('sessions')} tbody button"
     for _ in range(2):
         browser.run(f"document.querySelectorAll('{rows}')[3].click()")
@@ -227,9 +228,8 @@ def test_a_session_leads_to_its_page_if_there_is_one(
 
 
 def test_sessions_worth_rotating_are_listed_with_their_commands(
-    browser: Browser, every: Path, machine: MachineReport
+    browser: Browser, machine: MachineReport
 ) -> None:
-    drawn(browser, every)
     worth = machine.worth
     assert len(worth) > 20
     assert texts(browser, ".worth code") == [each.command for each in worth[:5]]
@@ -238,10 +238,7 @@ def test_sessions_worth_rotating_are_listed_with_their_commands(
     assert f"{len(worth)} sessions would free" in texts(browser, f"{card('worth')} header p")[0]
 
 
-def test_the_growth_of_all_ends_at_their_size(
-    browser: Browser, every: Path, machine: MachineReport
-) -> None:
-    drawn(browser, every)
+def test_the_growth_of_all_ends_at_their_size(browser: Browser, machine: MachineReport) -> None:
     browser.run("document.querySelector('.chart').focus()")
     browser.press("ArrowRight")
     assert texts(browser, "#hover > *")[0] == "3.0 MiB"  # of which nothing says when

@@ -30,10 +30,14 @@ def one(tmp_path_factory: pytest.TempPathFactory, session: SessionReport) -> Pat
     return made(tmp_path_factory.mktemp("one"), "one", [session])
 
 
-def test_the_figures_at_the_top_are_the_sessions(
-    browser: Browser, one: Path, session: SessionReport
-) -> None:
+@pytest.fixture
+def browser(browser: Browser, one: Path) -> Browser:
+    """Give a browser that shows the session."""
     drawn(browser, one)
+    return browser
+
+
+def test_the_figures_at_the_top_are_the_sessions(browser: Browser, session: SessionReport) -> None:
     assert texts(browser, "h1") == [session.title]
     shown = dict(zip(texts(browser, ".figures dt"), texts(browser, ".figures dd"), strict=True))
     assert shown["Size"] == f"{size(session.bytes)}{session.lines:,} lines"
@@ -44,8 +48,7 @@ def test_the_figures_at_the_top_are_the_sessions(
     assert shown["A rotation frees"].startswith(size(session.would_free))
 
 
-def test_sizes_are_those_of_the_terminal(browser: Browser, one: Path) -> None:
-    browser.open(one)
+def test_sizes_are_those_of_the_terminal(browser: Browser) -> None:
     chance = random.Random(3)
     numbers = [*range(3000), *(1024 * 1024 - n for n in range(200))]
     numbers += [1024**unit * part // 20 for unit in range(1, 5) for part in range(1, 20 * 1024, 7)]
@@ -54,9 +57,8 @@ def test_sizes_are_those_of_the_terminal(browser: Browser, one: Path) -> None:
 
 
 def test_each_compaction_is_marked_where_and_when_it_was(
-    browser: Browser, one: Path, session: SessionReport
+    browser: Browser, session: SessionReport
 ) -> None:
-    drawn(browser, one)
     assert count(browser, ".marks circle") == session.compactions
     browser.run("document.querySelector('.chart').focus()")
     heard: dict[str, tuple[str, ...]] = {}
@@ -84,9 +86,8 @@ MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", 
 
 
 def test_the_line_ends_at_the_sessions_size_by_the_axis_beside_it(
-    browser: Browser, one: Path, session: SessionReport
+    browser: Browser, session: SessionReport
 ) -> None:
-    drawn(browser, one)
     labels = browser.run(
         "[...document.querySelectorAll('.grid text[text-anchor=end]')]"
         ".map((each) => [each.textContent, Number(each.getAttribute('y')) - 4])"
@@ -116,9 +117,8 @@ def test_the_line_never_falls_whatever_the_clocks_said(
 
 
 def test_the_bar_of_segments_has_their_sizes_and_what_becomes_of_them(
-    browser: Browser, one: Path, session: SessionReport
+    browser: Browser, session: SessionReport
 ) -> None:
-    drawn(browser, one)
     browser.wait(f"document.querySelector('{card('rotation')} rect')")
     found = browser.run(
         f"[...document.querySelectorAll('{card('rotation')} rect')]"
@@ -151,9 +151,8 @@ def test_a_session_that_is_not_rotated_says_why_and_has_no_command(
 
 @pytest.mark.parametrize("name", ["kinds", "tools"])
 def test_kinds_and_tools_are_listed_with_bars_of_their_lengths(
-    browser: Browser, one: Path, session: SessionReport, name: str
+    browser: Browser, session: SessionReport, name: str
 ) -> None:
-    drawn(browser, one)
     assert session.contents is not None
     shares = getattr(session.contents, name)
     shown = cells(browser, card(name))
@@ -186,9 +185,8 @@ def test_without_kinds_the_page_has_no_card_for_them(browser: Browser, tmp_path:
 
 
 def test_the_tables_of_segments_and_of_the_largest_lines_are_whole(
-    browser: Browser, one: Path, session: SessionReport
+    browser: Browser, session: SessionReport
 ) -> None:
-    drawn(browser, one)
     shown = cells(browser, card("segments"))
     rows = browser.run(
         f"document.querySelector('{card('segments')} table').getAttribute('aria-rowcount')"
@@ -203,8 +201,7 @@ def test_the_tables_of_segments_and_of_the_largest_lines_are_whole(
     assert [row[4] for row in lines] == [f"{line.within:,}" for line in session.contents.largest]
 
 
-def test_the_command_is_copied(browser: Browser, one: Path, session: SessionReport) -> None:
-    drawn(browser, one)
+def test_the_command_is_copied(browser: Browser, session: SessionReport) -> None:
     browser.run(
         "Object.defineProperty(navigator, 'clipboard', { configurable: true, value:"
         " { writeText: async (text) => { window.__copied = text } } })"
@@ -216,9 +213,8 @@ def test_the_command_is_copied(browser: Browser, one: Path, session: SessionRepo
 
 
 def test_without_a_clipboard_the_command_is_selected(
-    browser: Browser, one: Path, session: SessionReport
+    browser: Browser, session: SessionReport
 ) -> None:
-    drawn(browser, one)
     browser.run("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     browser.run(f"document.querySelector('{card('rotation')} .command button').click()")
     browser.wait("String(getSelection())")
