@@ -21,13 +21,10 @@ from sessrotate.segments import live_header
 from support import command_line, homes, oracle
 from support.command_line import ID
 from support.homes import PROJECT, Home
+from support.lines import as_lines
 
 DATA = command_line.session(boundaries=3)
 OTHER = "0ddba11a-0000-4000-a000-00000000000a"
-
-
-def lines(*rows: Any) -> bytes:
-    return b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
 
 
 def user(said: str, **fields: Any) -> dict[str, Any]:
@@ -48,7 +45,7 @@ def test_a_live_session_is_listed_with_what_its_edges_say(home: Home) -> None:
         user("x" * 200_000),
         user("Last", timestamp="2026-03-01T13:00:00.000Z", gitBranch="other"),
     ]
-    live.write_bytes(lines(*rows))
+    live.write_bytes(as_lines(*rows))
     (session,) = discovery.sessions()
     assert session.place == place.of(live)
     found, edges = session.info, session.sight
@@ -87,18 +84,18 @@ def test_a_session_whose_live_file_is_gone_is_listed_by_its_archive(home: Home) 
 def test_a_title_that_a_rotation_carried_is_the_sessions(home: Home) -> None:
     title = {"type": "custom-title", "customTitle": "A name", "sessionId": ID}
     first, *rest = oracle.bodies(DATA)
-    home.live.write_bytes(b"".join([first, rest[0], lines(title), *rest[1:]]))
+    home.live.write_bytes(b"".join([first, rest[0], as_lines(title), *rest[1:]]))
     home.rotate()
-    home.append(lines(*[user("x" * 2000)] * 40))
+    home.append(as_lines(*[user("x" * 2000)] * 40))
     assert str(only().title) == "A name"
 
 
 def test_what_nobody_used_is_hidden_unless_asked_for(home: Home) -> None:
     folder = home.live.parent
     (folder / "empty.jsonl").write_bytes(b"")
-    (folder / "warm.jsonl").write_bytes(lines(user("Warmup")))
-    (folder / "side.jsonl").write_bytes(lines(user("Go", isSidechain=True)))
-    (folder / "agent-1.jsonl").write_bytes(lines(user("Go")))
+    (folder / "warm.jsonl").write_bytes(as_lines(user("Warmup")))
+    (folder / "side.jsonl").write_bytes(as_lines(user("Go", isSidechain=True)))
+    (folder / "agent-1.jsonl").write_bytes(as_lines(user("Go")))
     (folder / "notes.txt").write_bytes(b"none")
     (folder / ".jsonl").write_bytes(DATA)
     assert only().id == ID
@@ -109,7 +106,7 @@ def test_what_nobody_used_is_hidden_unless_asked_for(home: Home) -> None:
 
 def test_what_lies_beside_a_session_is_counted_with_it(home: Home) -> None:
     folder = home.live.parent
-    flat = lines(user("Go", sessionId=ID))
+    flat = as_lines(user("Go", sessionId=ID))
     (folder / "agent-1.jsonl").write_bytes(flat)
     (folder / ID / "subagents").mkdir(parents=True)
     (folder / ID / "subagents" / "agent-2.jsonl").write_bytes(b"x" * 10)
@@ -143,7 +140,7 @@ def test_a_folder_that_is_not_there_has_no_sessions(
 
 def test_an_index_names_only_a_session_whose_own_file_does_not(home: Home) -> None:
     folder = home.live.parent
-    (folder / f"{OTHER}.jsonl").write_bytes(lines(user("x" * 100_000)))
+    (folder / f"{OTHER}.jsonl").write_bytes(as_lines(user("x" * 100_000)))
     index = [
         {"sessionId": OTHER, "summary": "Of the index", "firstPrompt": "No"},
         {"sessionId": ID, "summary": "Not this"},
@@ -332,7 +329,7 @@ def test_a_file_that_grows_is_told_as_of_one_moment(
 
 def test_a_clone_of_a_rotated_session_continues_it(home: Home) -> None:
     clone = home.live.with_name(f"{OTHER}.jsonl")
-    late = lines(user("On", timestamp="2099-03-01T12:00:00.000Z"))
+    late = as_lines(user("On", timestamp="2099-03-01T12:00:00.000Z"))
     clone.write_bytes(b"".join(oracle.bodies(DATA)[1:2]) + late)
     home.rotate()
     assert [(path.stem, link.session, link.reason) for path, link in continuing.links()] == [

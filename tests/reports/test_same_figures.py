@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +13,7 @@ from sessrotate.render.common import size
 from sessrotate.reports import listing, on_disk
 from support import command_line, homes, oracle
 from support.command_line import ID, called
+from support.lines import as_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,7 +93,7 @@ def beside(home: Home, session: str = PLAIN) -> int:
     command_line.write(folder / "tool-results" / "a.txt", b"x" * 5)
     row = {"type": "user", "sessionId": session, "message": {"content": "Go"}}
     flat = home.live.with_name("agent-2.jsonl")
-    command_line.write(flat, json.dumps(row, separators=(",", ":")).encode() + b"\n")
+    command_line.write(flat, as_lines(row))
     return homes.on_disk(folder) + homes.on_disk(flat)
 
 
@@ -157,8 +157,7 @@ def test_in_brief_a_session_is_as_old_as_in_the_list() -> None:
 def test_what_nobody_used_is_on_disk_too_and_said_apart_in_the_list(home: Home) -> None:
     used = summed("disk_bytes")
     row = {"type": "user", "sessionId": "a", "message": {"content": "Warmup"}}
-    line = json.dumps(row, separators=(",", ":")).encode() + b"\n"
-    path = command_line.write(home.live.with_name("a.jsonl"), line)
+    path = command_line.write(home.live.with_name("a.jsonl"), as_lines(row))
     assert reported()["disk_bytes"] == used + homes.on_disk(path)
     said = called("list").out
     assert f", {size(used)} on disk, " in said
@@ -184,7 +183,7 @@ def test_without_an_archive_on_disk_is_said_where_something_lies_beside(
 def test_a_transcript_that_names_two_sessions_counts_once(home: Home) -> None:
     before = summed("disk_bytes")
     rows = [{"type": "user", "sessionId": name} for name in (PLAIN, RESTORED, "no-such-session")]
-    lines = b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
+    lines = as_lines(*rows)
     path = command_line.write(home.live.with_name("agent-3.jsonl"), lines)
     assert summed("disk_bytes") == before + homes.on_disk(path)
     assert summed("side_bytes") == len(lines)

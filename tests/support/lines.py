@@ -19,6 +19,11 @@ BOUNDARY = {
 BOUNDARY_LINE = json.dumps(BOUNDARY, separators=(",", ":")).encode()
 
 
+def as_lines(*rows: Any) -> bytes:
+    """Return rows as a client writes them."""
+    return b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
+
+
 def row(number: int = 1, **fields: Any) -> bytes:
     """Return an ordinary record of a session as one line, without the newline."""
     record = {

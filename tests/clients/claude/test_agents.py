@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,6 +20,7 @@ from sessrotate.clients.claude.preview import standing
 from sessrotate.clients.preview import Agent
 from sessrotate.parsing.records import Record, records
 from support.command_line import ID
+from support.lines import as_lines
 
 SAMPLES = Path(__file__).parents[3] / "fixtures" / "claude"
 
@@ -46,10 +46,6 @@ def test_links_beside_a_session_are_counted_for_themselves(tmp_path: Path) -> No
     assert common.bytes_in(held) == 12 + links
     assert common.bytes_in(tmp_path / "none") == 0
     assert common.bytes_in(tmp_path / "large") == 0
-
-
-def lines(*rows: Any) -> bytes:
-    return b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
 
 
 def user(content: Any, **fields: Any) -> dict[str, Any]:
@@ -88,11 +84,11 @@ def test_an_agent_beside_the_sessions_belongs_to_the_one_that_its_rows_name(
     tmp_path: Path,
 ) -> None:
     live = tmp_path / f"{ID}.jsonl"
-    live.write_bytes(lines(user("A prompt")))
+    live.write_bytes(as_lines(user("A prompt")))
     # 2.0.28 begins some with the id of the file that it leaves empty.
-    mine = lines(user("Go", sessionId="stub", isSidechain=True), user("on"))
+    mine = as_lines(user("Go", sessionId="stub", isSidechain=True), user("on"))
     (tmp_path / "agent-1.jsonl").write_bytes(mine)
-    (tmp_path / "agent-2.jsonl").write_bytes(lines(user(ID, sessionId="other")))
+    (tmp_path / "agent-2.jsonl").write_bytes(as_lines(user(ID, sessionId="other")))
     (tmp_path / "agent-3.jsonl").mkdir()
     assert [agent.id for agent in claude_agents.of(live, ID)] == ["1"]
 
@@ -103,7 +99,7 @@ def asking(call: str, asked: str) -> dict[str, Any]:
 
 
 def matched(agents: Iterable[Agent], *rows: Any) -> list[str | None]:
-    return [agent.call for agent in with_calls(agents, lambda: records([lines(*rows)], 0))]
+    return [agent.call for agent in with_calls(agents, lambda: records([as_lines(*rows)], 0))]
 
 
 def agent(name: str, asked: str | None = None, call: str | None = None) -> Agent:
@@ -163,13 +159,13 @@ SIDE = user("errand", isSidechain=True)
     ],
 )
 def test_a_session_is_what_somebody_asked_something(rows: list[Any], expected: str) -> None:
-    assert standing(lines(*rows), b"", is_whole=True) == expected
+    assert standing(as_lines(*rows), b"", is_whole=True) == expected
 
 
 def test_a_long_file_that_says_nothing_yet_is_a_session() -> None:
-    assert standing(lines({"type": "mode"}), b"", is_whole=False) == "session"
-    asked = lines({"type": "user", "message": {"content": "Go on"}})
-    agents = lines({"type": "user", "isSidechain": True, "message": {"content": "Look"}})
+    assert standing(as_lines({"type": "mode"}), b"", is_whole=False) == "session"
+    asked = as_lines({"type": "user", "message": {"content": "Go on"}})
+    agents = as_lines({"type": "user", "isSidechain": True, "message": {"content": "Look"}})
     assert standing(agents, agents, is_whole=False) == "agent"
     assert standing(agents, agents + asked, is_whole=False) == "session"
 

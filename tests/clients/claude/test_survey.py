@@ -900,12 +900,16 @@ def planned(
 
 
 @pytest.mark.parametrize("name", in_gate(HOSTILE, 2, "hostile"))
-def test_a_hostile_line_takes_little_memory(path: Path, name: str) -> None:
-    assert planned(path, one_line(*HOSTILE[name], 32 * MIB)) == "1"
+@pytest.mark.parametrize("size", [7 * MIB, 32 * MIB], ids=["held", "too long to be held"])
+def test_a_hostile_line_takes_little_memory(path: Path, name: str, size: int) -> None:
+    assert planned(path, one_line(*HOSTILE[name], size)) == "1"
+
+
+GIGABYTE = pytest.param(1024 * MIB, marks=pytest.mark.scale)
 
 
 @pytest.mark.parametrize("name", NO_RECORDS)
-@pytest.mark.parametrize("size", in_gate([2 * MIB, 32 * MIB], 1, "hostile"))
+@pytest.mark.parametrize("size", [*in_gate([2 * MIB, 32 * MIB], 1, "hostile"), GIGABYTE])
 def test_a_hostile_line_that_is_no_record_is_carried_in_little_memory(
     path: Path, name: str, size: int
 ) -> None:
@@ -920,11 +924,6 @@ def test_a_hostile_line_that_is_held_whole_takes_little_memory(
     assert planned(path, one_line(*SLOW[name], size)) == ("1" if "user" in name else "2")
 
 
-@pytest.mark.parametrize("name", in_gate(HOSTILE, 2, "hostile"))
-def test_the_longest_line_that_is_held_takes_little_memory(path: Path, name: str) -> None:
-    assert planned(path, one_line(*HOSTILE[name], 7 * MIB)) == "1"
-
-
 @pytest.mark.scale
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 def test_a_line_of_a_gigabyte_takes_little_memory(path: Path, name: str) -> None:
@@ -932,12 +931,8 @@ def test_a_line_of_a_gigabyte_takes_little_memory(path: Path, name: str) -> None
 
 
 @pytest.mark.scale
-@pytest.mark.parametrize("name", NO_RECORDS)
-def test_a_line_of_a_gigabyte_that_is_no_record_is_carried(path: Path, name: str) -> None:
-    assert planned(path, one_line(*NO_RECORDS[name], 1024 * MIB)) == "2"
-
-
-def check_many_lines(path: Path, count: int) -> None:
+@pytest.mark.parametrize("count", [200_000, 2_000_000])
+def test_many_lines_take_little_memory(path: Path, count: int) -> None:
     numbers = range(1, count)
     assert planned(path, map(row, numbers)) == "1"
     assert planned(path, repeat(b"\n", count)) == "1"
@@ -949,16 +944,6 @@ def check_many_lines(path: Path, count: int) -> None:
     assert planned(path, (), (row(0, number) for number in numbers)) == too_many
     chain = (row(number, number - 1) for number in numbers)
     assert planned(path, chain, [row(0, count - 1)], LOADS_ALL) == too_many
-
-
-@pytest.mark.scale
-def test_many_lines_take_little_memory(path: Path) -> None:
-    check_many_lines(path, 200_000)
-
-
-@pytest.mark.scale
-def test_millions_of_lines_take_little_memory(path: Path) -> None:
-    check_many_lines(path, 2_000_000)
 
 
 @pytest.mark.scale

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from functools import partial
 from pathlib import Path
@@ -17,13 +16,9 @@ from sessrotate.clients.claude.rows import Shown, shown_of
 from sessrotate.clients.claude.titles import exact, is_listed, title, typed
 from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Title
 from sessrotate.parsing.records import records
-from support.lines import values
+from support.lines import as_lines, values
 
 SAMPLES = Path(__file__).parents[3] / "fixtures" / "claude"
-
-
-def lines(*rows: Any) -> bytes:
-    return b"".join(json.dumps(row, separators=(",", ":")).encode() + b"\n" for row in rows)
 
 
 def user(content: Any, **fields: Any) -> dict[str, Any]:
@@ -31,14 +26,14 @@ def user(content: Any, **fields: Any) -> dict[str, Any]:
 
 
 def shown(row: Any) -> Shown:
-    found = shown_of(lines(row).rstrip())
+    found = shown_of(as_lines(row).rstrip())
     assert found is not None
     return found
 
 
 def both(*rows: Any) -> Title:
     """Return the title by the edges, having checked that it is that by all rows."""
-    data = lines(*rows)
+    data = as_lines(*rows)
     found = title(data[:EDGE], data[-EDGE:])
     assert exact(partial(records, [data], 0)) == found
     return found
@@ -151,7 +146,7 @@ def test_what_was_typed_is_a_title_where_the_client_shows_none(
     assert both(COMMAND, user("<div>")).source == "command"
     for not_by_the_user in ("isMeta", "isSidechain"):
         assert typed(shown(user(said, **{not_by_the_user: True}))) is None
-    data = lines(row)
+    data = as_lines(row)
     standing = preview.standing(data, data, is_whole=True)
     assert standing == ("session" if found else "empty")
 
@@ -169,17 +164,17 @@ def test_a_long_title_of_many_lines_is_one_short_line() -> None:
 
 
 def test_a_last_line_without_a_newline_is_a_row() -> None:
-    data = lines(FIRST, CUSTOM)[:-1]
+    data = as_lines(FIRST, CUSTOM)[:-1]
     assert str(title(data, b"")) == str(exact(partial(records, [data], 0))) == "By the user"
 
 
 def test_edges_of_a_long_session_are_enough() -> None:
     middle = [{"type": "progress", "data": "x" * 1000}] * 500
-    data = lines(FIRST, *middle, CUSTOM)
+    data = as_lines(FIRST, *middle, CUSTOM)
     assert str(title(data[:EDGE], data[-EDGE:])) == "By the user"
-    data = lines(FIRST, *middle)
+    data = as_lines(FIRST, *middle)
     assert str(title(data[:EDGE], data[-EDGE:])) == "Asked first"
-    assert str(title(lines(user("x" * EDGE))[:EDGE], b"")) == ""
+    assert str(title(as_lines(user("x" * EDGE))[:EDGE], b"")) == ""
 
 
 @pytest.mark.parametrize(
@@ -220,14 +215,14 @@ ROWS = st.fixed_dictionaries(
 
 @given(st.lists(st.one_of(ANYTHING, ROWS), max_size=6), st.booleans())
 def test_the_title_by_all_bytes_is_that_by_all_rows(rows: list[Any], is_torn: bool) -> None:
-    data = lines(*rows)[: -1 if is_torn else None]
+    data = as_lines(*rows)[: -1 if is_torn else None]
     assert title(data, b"") == exact(partial(records, [data], 0))
     assert title(data, data) == title(data, b"")
 
 
 @given(st.lists(st.one_of(ANYTHING, ROWS), max_size=6), st.integers(0, 200))
 def test_no_row_and_no_cut_is_an_error(rows: list[Any], cut: int) -> None:
-    data = lines(*rows)
+    data = as_lines(*rows)
     assert isinstance(title(data[:cut], data[-cut:]).text, str)
     assert len(exact(partial(records, [data], 0)).text) <= TITLE_LENGTH
 

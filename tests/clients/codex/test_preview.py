@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.codex.reader import sight, title
-from sessrotate.clients.preview import EDGE, Continues, Title
+from sessrotate.clients.preview import EDGE, Continues, Sight, Title
 from sessrotate.system import zstd
 from support.codex_sessions import BARE, FILES, ID, Opened, Rows, as_line, message, opened
 from support.examples import examples
@@ -35,13 +35,17 @@ def whole(rows: Rows) -> bytes:
     return b"".join(line + b"\n" for line in rows.lines)
 
 
+def seen_of(data: bytes) -> Sight:
+    return sight(data[:EDGE], data[-EDGE:], is_whole=len(data) <= EDGE)
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem[:20]}")
 def test_a_real_session_is_called_by_what_was_asked_first(path: Path) -> None:
     data = path.read_bytes()
     found = title(opened(path))
     assert found.source == "first prompt"
     assert found.text in {"alpha one USAGE=1500", "hello first turn", "child turn USAGE=6000"}
-    seen = sight(data[:EDGE], data[-EDGE:], is_whole=len(data) <= EDGE)
+    seen = seen_of(data)
     assert seen.title == found
     assert (seen.folder, seen.standing) == ("/srv/r2/w1", "session")
     assert (seen.id, seen.first is not None) == (None, True)
@@ -52,12 +56,12 @@ def test_a_real_session_is_called_by_what_was_asked_first(path: Path) -> None:
 
 def test_where_no_row_has_the_folder_it_is_the_one_that_the_model_was_told() -> None:
     data = BARE.read_bytes()
-    seen = sight(data[:EDGE], data[-EDGE:], is_whole=True)
+    seen = seen_of(data)
     assert (seen.folder, seen.standing) == ("/srv/demo/w1", "session")
     odd = data.replace(b"/srv/demo/w1", b'/srv/\\"a\\\\b\\u00e9')
-    assert sight(odd, odd, is_whole=True).folder == '/srv/"a\\bé'
+    assert seen_of(odd).folder == '/srv/"a\\bé'
     torn = data.replace(b"/srv/demo/w1", b"/srv/\\x")
-    assert sight(torn, torn, is_whole=True).folder is None
+    assert seen_of(torn).folder is None
 
 
 @pytest.mark.parametrize("shape", ["bare", "legacy", "paginated"])
@@ -105,7 +109,7 @@ def test_the_last_name_that_the_user_gave_counts(tmp_path: Path) -> None:
 
 def test_a_session_where_nothing_was_asked_is_empty() -> None:
     rows = begun()
-    seen = sight(whole(rows), whole(rows), is_whole=True)
+    seen = seen_of(whole(rows))
     assert (seen.standing, seen.title) == ("empty", Title("", "none"))
 
 
@@ -113,19 +117,18 @@ def test_an_agents_session_and_a_fork_say_so() -> None:
     spawn = {"subagent": {"thread_spawn": {"parent_thread_id": PARENT, "depth": 1}}}
     rows = begun(source=spawn, git={"branch": "ebb", "commit_hash": "c"})
     rows.turn("look")
-    seen = sight(whole(rows), whole(rows), is_whole=True)
+    seen = seen_of(whole(rows))
     assert (seen.standing, seen.branch, seen.origin) == ("agent", "ebb", None)
     rows = begun(history_base={"thread_id": PARENT, "end_ordinal_exclusive": 118})
     rows.turn("go on")
-    seen = sight(whole(rows), whole(rows), is_whole=True)
+    seen = seen_of(whole(rows))
     assert (seen.standing, seen.origin) == ("session", Continues(PARENT, "says so", 118))
 
 
 def test_of_a_first_row_that_is_longer_than_what_is_in_sight_the_beginning_tells() -> None:
     rows = begun(base_instructions={"text": "i" * EDGE})
     rows.turn("go on")
-    data = whole(rows)
-    seen = sight(data[:EDGE], data[-EDGE:], is_whole=False)
+    seen = seen_of(whole(rows))
     assert (seen.folder, seen.standing) == ("/srv/demo", "session")
     assert seen.started == "2026-11-21T12:00:00.000Z"
     assert seen.ended == "2026-11-21T12:00:05.000Z"
@@ -137,8 +140,7 @@ def test_of_a_prompt_with_a_picture_the_text_is_in_sight() -> None:
     rows.item(
         type="message", role="user", content=[{"type": "input_text", "text": "look"}, picture]
     )
-    data = whole(rows)
-    assert sight(data[:EDGE], data[-EDGE:], is_whole=False).title.text == "look"
+    assert seen_of(whole(rows)).title.text == "look"
 
 
 def test_of_a_compressed_session_the_beginning_is_in_sight() -> None:
@@ -149,10 +151,10 @@ def test_of_a_compressed_session_the_beginning_is_in_sight() -> None:
     data = whole(rows)
     packer = zstd.compressor(len(data))
     packed = packer.compress(data) + packer.flush()
-    seen = sight(packed[:EDGE], packed[-EDGE:], is_whole=len(packed) <= EDGE)
+    seen = seen_of(packed)
     assert (seen.title.text, seen.folder) == ("mend it", "/srv/demo")
     for cut in (5, 100, 3000):
-        sight(packed[:cut], packed[:cut], is_whole=True)
+        seen_of(packed[:cut])
     assert sight(packed[:4] + b"damaged" * 99, b"", is_whole=True).folder is None
 
 
