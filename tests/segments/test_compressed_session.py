@@ -18,8 +18,8 @@ from sessrotate.model import Span
 from sessrotate.reports import discovery
 from sessrotate.segments import compressed_session, load, split
 from sessrotate.segments.header_chain import Folder
-from sessrotate.system import zstd
 from support import sets
+from support.homes import packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,11 +32,6 @@ def plain(size: int = 400_000) -> bytes:
     target = io.BytesIO()
     generate_codex.generate(target, generate_codex.Options(size=size, boundaries=3))
     return target.getvalue()
-
-
-def compressed(data: bytes) -> bytes:
-    packer = zstd.compressor(len(data))
-    return packer.compress(data) + packer.flush()
 
 
 def open_descriptors() -> list[int]:
@@ -55,7 +50,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("CODEX_SESSIONS_DIR", raising=False)
     path = tmp_path / "sessions" / "2026" / "02" / "10" / NAME
     path.parent.mkdir(parents=True)
-    path.write_bytes(compressed(plain()))
+    path.write_bytes(packed(plain()))
     return path
 
 
@@ -100,7 +95,7 @@ def test_one_that_changes_meanwhile_is_not_split(session: Path) -> None:
             source.check_unreplaced()
     with compressed_session.opened(session) as source:
         session.rename(session.with_suffix(".old"))
-        session.write_bytes(compressed(plain()))
+        session.write_bytes(packed(plain()))
         with pytest.raises(InUseError):
             source.check_unreplaced()
 

@@ -59,19 +59,24 @@ def hand_over(*paths: Path) -> None:
         os.chown(path, 0, 0)
 
 
+def is_refused(home: Home, arguments: tuple[str, ...]) -> None:
+    """Check that a command is refused, and makes, changes and hands over nothing."""
+    before = {path: path.lstat().st_uid for path in home.config.parent.rglob("*")}
+    contents = snapshot(home.config)
+    ended = called(*arguments)
+    assert ended.code == 77, ended
+    assert "without sudo" in ended.err + ended.out
+    assert {path: path.lstat().st_uid for path in home.config.parent.rglob("*")} == before
+    assert snapshot(home.config) == contents
+
+
 @pytest.mark.parametrize(
     "arguments", [*CHANGES, ("hook", "install"), ("config", "init"), ("schedule", "install")]
 )
 def test_root_creates_nothing_in_the_folder_of_another(
     home: Home, arguments: tuple[str, ...]
 ) -> None:
-    before = sorted(home.config.parent.rglob("*"))
-    contents = snapshot(home.config)
-    ended = called(*arguments)
-    assert ended.code == 77, ended
-    assert "without sudo" in ended.err + ended.out
-    assert sorted(home.config.parent.rglob("*")) == before
-    assert snapshot(home.config) == contents
+    is_refused(home, arguments)
 
 
 @pytest.mark.parametrize("arguments", CHANGES)
@@ -86,15 +91,7 @@ def test_folders_that_an_earlier_root_left_do_not_let_root_go_on(
         hand_over(root)
     else:
         hand_over(root, home.config / "projects")
-    before = sorted(home.config.parent.rglob("*"))
-    owners = {path: path.lstat().st_uid for path in before}
-    contents = snapshot(home.config)
-    ended = called(*arguments)
-    assert ended.code == 77, ended
-    assert "without sudo" in ended.err + ended.out
-    assert sorted(home.config.parent.rglob("*")) == before
-    assert {path: path.lstat().st_uid for path in before} == owners
-    assert snapshot(home.config) == contents
+    is_refused(home, arguments)
 
 
 @pytest.mark.parametrize("arguments", [("list",), ("stitch", ID), ("doctor",), ("report", ID)])

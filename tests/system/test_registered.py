@@ -43,6 +43,12 @@ def other() -> Iterator[int]:
         yield process.pid
 
 
+@pytest.fixture
+def in_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registered, "_is_outermost", lambda: False)
+    monkeypatch.setattr(registered, "_OF_A_CONTAINER", set())
+
+
 def rotates(home: Home) -> None:
     home.rotate()
     assert home.stitched() == DATA
@@ -100,11 +106,8 @@ def test_the_exact_start_counts_where_a_client_tells_it(home: Home) -> None:
 
 
 @linux
-def test_a_registration_from_before_the_machines_start_is_stale(
-    home: Home, dead: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registered, "_is_outermost", lambda: False)
-    monkeypatch.setattr(registered, "_OF_A_CONTAINER", set())
+@pytest.mark.usefixtures("in_a_container")
+def test_a_registration_from_before_the_machines_start_is_stale(home: Home, dead: int) -> None:
     file = register(home, dead)
     refused(home, f"process {dead} may be running the session", error=InUseError)
     os.utime(file, (0, 0))
@@ -134,11 +137,8 @@ def test_a_client_of_our_own_namespace_that_is_gone_does_not_count(
 
 
 @linux
-def test_from_within_a_container_an_end_cannot_be_proved(
-    home: Home, dead: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registered, "_is_outermost", lambda: False)
-    monkeypatch.setattr(registered, "_OF_A_CONTAINER", set())
+@pytest.mark.usefixtures("in_a_container")
+def test_from_within_a_container_an_end_cannot_be_proved(home: Home, dead: int) -> None:
     file = register(home, dead)
     refused(home, str(file), error=InUseError)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sessrotate.clients.codex.reader import sight, title
 from sessrotate.clients.preview import EDGE, Continues, Sight, Title
-from sessrotate.system import zstd
+from support import homes
 from support.codex_sessions import BARE, FILES, ID, Opened, Rows, as_line, message, opened
 from support.examples import examples
 from support.lines import any_lines
@@ -148,9 +148,7 @@ def test_of_a_compressed_session_the_beginning_is_in_sight() -> None:
     rows.turn("mend it")
     for number in range(4000):
         rows.turn(f"{number} {number * 7919}")
-    data = whole(rows)
-    packer = zstd.compressor(len(data))
-    packed = packer.compress(data) + packer.flush()
+    packed = homes.packed(whole(rows))
     seen = seen_of(packed)
     assert (seen.title.text, seen.folder) == ("mend it", "/srv/demo")
     for cut in (5, 100, 3000):
