@@ -8,32 +8,12 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from sessrotate.reports.model import MachineReport, SessionReport, UnreadSession
+from sessrotate.reports.model import SessionReport, UnreadSession
 from support import report_samples
 from support.export.browser import Browser, check_theme
 from support.report_browsing import SOON, count, drawn, made, texts
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def session() -> SessionReport:
-    return report_samples.session()
-
-
-@pytest.fixture(scope="module")
-def machine() -> MachineReport:
-    return report_samples.machine(300)
-
-
-@pytest.fixture(scope="module")
-def one(tmp_path_factory: pytest.TempPathFactory, session: SessionReport) -> Path:
-    return made(tmp_path_factory.mktemp("one"), "one", [session])
-
-
-@pytest.fixture(scope="module")
-def every(tmp_path_factory: pytest.TempPathFactory, machine: MachineReport) -> Path:
-    return made(tmp_path_factory.mktemp("every"), "every", machine)
 
 
 @pytest.fixture(autouse=True)

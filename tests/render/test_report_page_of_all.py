@@ -20,16 +20,6 @@ from support.report_browsing import SOON, card, cells, count, drawn, made, texts
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture(scope="module")
-def machine() -> MachineReport:
-    return report_samples.machine(300)
-
-
-@pytest.fixture(scope="module")
-def every(tmp_path_factory: pytest.TempPathFactory, machine: MachineReport) -> Path:
-    return made(tmp_path_factory.mktemp("every"), "every", machine)
-
-
 @pytest.fixture
 def browser(browser: Browser, every: Path) -> Browser:
     """Give a browser that shows all sessions."""

@@ -20,16 +20,6 @@ from support.report_browsing import card, cells, count, drawn, made, texts
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture(scope="module")
-def session() -> SessionReport:
-    return report_samples.session()
-
-
-@pytest.fixture(scope="module")
-def one(tmp_path_factory: pytest.TempPathFactory, session: SessionReport) -> Path:
-    return made(tmp_path_factory.mktemp("one"), "one", [session])
-
-
 @pytest.fixture
 def browser(browser: Browser, one: Path) -> Browser:
     """Give a browser that shows the session."""
