@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis, no user, a disk that need not be waited for, a browser.
+"""What all tests share: hypothesis, no user, a disk that need not be waited for, a home, a browser.
 
 The browser is for tests that are marked so, and left out by default. Without a Chromium they are
 skipped, unless SESSROTATE_REQUIRE_BROWSER=1 says that it has to be there. `scripts/browser`
@@ -112,9 +112,9 @@ def _umask_is_given_back() -> Iterator[None]:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Home:
-    """Make a client's folder with one session, of which the bytes are the module's `DATA`."""
-    return homes.home(tmp_path, monkeypatch, request.module.DATA)
+def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Give a client's folder with one session: the bytes that the test's module calls DATA."""
+    return homes.home(tmp_path, monkeypatch, getattr(request.module, "DATA", None))
 
 
 REQUIRED = os.environ.get("SESSROTATE_REQUIRE_BROWSER") == "1"

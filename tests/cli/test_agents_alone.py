@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sessrotate.system import user_folders
-from support import command_line, homes
+from support import command_line
 from support.command_line import ID, called, write
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from support.homes import Home
 
+DATA = command_line.session()
 OTHER = ID[:-1] + "2"
 
 
@@ -36,14 +35,13 @@ def transcript(words: str, session: str = ID) -> bytes:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def home(home: Home) -> Home:
     """A session with a transcript beside it, one in its folder, and one in `subagents`."""
-    made = homes.home(tmp_path, monkeypatch, command_line.session())
-    folder = made.live.parent
+    folder = home.live.parent
     write(folder / "agent-a1.jsonl", transcript("beside-it"))
     write(folder / ID / "agent-a2.jsonl", transcript("directly-in-it"))
     write(folder / ID / "subagents" / "agent-a3.jsonl", transcript("further-in-it"))
-    return made
+    return home
 
 
 WORDS = "beside-it|directly-in-it|further-in-it"

@@ -15,6 +15,7 @@ from support import homes
 from support.command_line import (
     COMMAND,
     ID,
+    Ended,
     assert_one_sentence,
     called,
     names_in,
@@ -198,8 +199,7 @@ def test_sessions_or_all_of_them_are_asked_for_in_the_same_words(
 ) -> None:
     ended = called(command, *sessions)
     what = "SOURCE" if command == "verify" else "SESSION"
-    assert ended.err == f"sessrotate: Name a {what} or pass --all{end}\n"
-    assert ended.code == 2
+    assert ended == Ended(2, "", f"sessrotate: Name a {what} or pass --all{end}\n")
 
 
 def test_a_module_started_by_hand_is_the_same_program() -> None:

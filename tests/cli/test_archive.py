@@ -27,15 +27,9 @@ OTHER: Final = "0therid0-0000-4000-a000-000000000002"
 DAY: Final = 86_400
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+@pytest.fixture(autouse=True)
+def _nobody_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_use, "writers", lambda *_: iter(()))
-    return homes.home(tmp_path, monkeypatch, DATA)
-
-
-def aged(home: Home, days: float) -> None:
-    then = time.time() - days * DAY
-    os.utime(home.live, (then, then))
 
 
 def test_a_session_is_put_away_and_comes_back(home: Home) -> None:
@@ -83,8 +77,7 @@ def test_a_dry_run_shows_the_same_and_changes_nothing(home: Home) -> None:
 
 
 def test_several_are_shown_first_and_somebody_is_asked(home: Home) -> None:
-    other = home.live.with_name(f"{OTHER}.jsonl")
-    command_line.write(other, DATA)
+    other = command_line.write(home.live.with_name(f"{OTHER}.jsonl"), DATA)
     both = ("archive", ID, OTHER)
     assert called(*both).code == 2
     assert called(*both, "--json").code == 2
@@ -150,9 +143,7 @@ def test_json_says_what_became_of_each(home: Home) -> None:
 def test_what_is_older_is_put_away_and_what_is_in_use_stays(home: Home) -> None:
     undated = row(1).replace(b"timestamp", b"no")
     for name in ("older", "used"):
-        path = home.live.with_name(f"{name}.jsonl")
-        command_line.write(path, undated)
-        os.utime(path, (time.time() - 9 * DAY,) * 2)
+        homes.unused_for(command_line.write(home.live.with_name(f"{name}.jsonl"), undated), 9)
     command_line.write(home.live.with_name("newer.jsonl"), undated)
     home.live.unlink()
     with home.live.with_name("used.jsonl").open("ab"):
@@ -189,8 +180,7 @@ def test_a_session_in_a_folder_that_cannot_be_written_to_is_refused_before(
 
 
 def test_one_failure_is_no_others(home: Home) -> None:
-    other = home.live.with_name(f"{OTHER}.jsonl")
-    command_line.write(other, DATA)
+    other = command_line.write(home.live.with_name(f"{OTHER}.jsonl"), DATA)
     os.link(other, home.config / "second")
     done = called("archive", "--yes", ID, OTHER)
     assert done.code == 77
@@ -209,16 +199,6 @@ def test_a_session_that_is_named_and_in_use_is_a_failure(home: Home) -> None:
     assert done.code == 75
     assert home.live.exists()
     assert not home.live.with_name(f"{OTHER}.jsonl").exists()
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [("archive",), ("archive", ID, "--older-than", "7d"), ("archive", "--older-than", "soon")],
-)
-def test_wrong_usage_changes_nothing(home: Home, arguments: tuple[str, ...]) -> None:
-    before = homes.snapshot(home.config)
-    assert called(*arguments).code == 2
-    assert homes.snapshot(home.config) == before
 
 
 @pytest.mark.usefixtures("home")
@@ -249,7 +229,7 @@ def test_what_appeared_meanwhile_is_refused_and_named_by_doctor(home: Home) -> N
 
 
 def test_what_comes_back_counts_as_used_now(home: Home) -> None:
-    aged(home, 45)
+    homes.unused_for(home.live, 45)
     called("archive", ID)
     assert (called("restore", ID).code, home.live.read_bytes()) == (0, DATA)
     assert time.time() - home.live.stat().st_mtime < DAY
@@ -261,8 +241,7 @@ def test_who_keeps_the_times_of_what_the_client_would_delete_is_told(
 ) -> None:
     if is_rotated:
         home.rotate()
-    aged(home, 45)
-    then = home.live.stat().st_mtime
+    then = homes.unused_for(home.live, 45)
     called("archive", ID)
     done = called("restore", ID, "--keep-times")
     assert done.code == 0

@@ -9,17 +9,11 @@ from typing import Final
 import pytest
 
 from sessrotate.job.config.keys import KEYS, commented
-from support import homes
 from support.command_line import assert_one_sentence, called, names_in, piped, write
 from support.homes import Home, snapshot
 from support.limits import limited
 
 SOME: Final = '[prune]\nkeep_last = 3\n\n[rotate]\nmin_gain = "2G"\n'
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch)
 
 
 @pytest.fixture

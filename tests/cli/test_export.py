@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import pkgutil
-import subprocess
 from importlib import import_module
 from pathlib import Path
 
@@ -17,10 +15,7 @@ from sessrotate.export import scope
 from sessrotate.render.common import size
 from support import homes
 from support.command_line import (
-    COMMAND,
-    ENVIRONMENT,
     ID,
-    SECONDS,
     assert_one_sentence,
     contents,
     names_in,
@@ -36,11 +31,6 @@ from support.limits import limited
 
 DATA = session()
 OTHER = ID[:-1] + "2"
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 def test_one_session_goes_to_standard_output(home: Home) -> None:
@@ -291,37 +281,6 @@ def test_a_terminal_is_shown_text_and_obeys_none_of_it(home: Home) -> None:
     done = on_terminal("export", home.live)
     assert done.code == 0
     assert done.out == DATA.decode() + "torn ␛]0;title␇ \ufffd31m\n"
-
-
-def test_a_closed_pipe_ends_quietly(home: Home) -> None:
-    home.append(session(boundaries=0, rows=4000, padding=100))
-    read, write_end = os.pipe()
-    os.close(read)
-    done = subprocess.run(
-        [COMMAND, "export", home.live],
-        stdout=write_end,
-        stderr=subprocess.PIPE,
-        env=ENVIRONMENT,
-        check=False,
-        timeout=SECONDS,
-    )
-    os.close(write_end)
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (["--format", "yaml"], 2),
-        (["nowhere"], 2),
-        ([], 2),
-        ([__file__], 65),
-    ],
-)
-def test_what_makes_no_sense_is_refused(arguments: list[str], code: int) -> None:
-    done = piped("export", *arguments)
-    assert (done.code, done.out) == (code, "")
-    assert "Traceback" not in done.err
 
 
 def test_every_format_that_is_there_is_offered() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from sessrotate.cli import export
-from support import command_line, homes, oracle
+from support import command_line, oracle
 from support.command_line import ID, assert_one_sentence, boundary, called, contents, write
 from support.export.pages import Page, parsed
 from support.homes import Home
@@ -26,11 +26,11 @@ PROMPTS: Final = [
 
 
 @pytest.fixture(params=["live", "rotated"])
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
+def either(home: Home, request: pytest.FixtureRequest) -> Home:
+    """Give the home as it is, and with its session rotated."""
     if request.param == "rotated":
-        made.rotate()
-    return made
+        home.rotate()
+    return home
 
 
 def exported(*arguments: str) -> str:
@@ -44,7 +44,7 @@ def sidebar(page: Page) -> set[str]:
     return {each.attributes["href"] for each in page.all("a") if "nav" in each.inside}
 
 
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("either")
 @pytest.mark.parametrize(("wanted", "first", "last"), [("3:5", 3, 5), ("4", 4, 4), (":2", 1, 2)])
 def test_the_same_turns_come_in_every_format(
     wanted: str, first: int, last: int, tmp_path: Path
@@ -67,7 +67,7 @@ def test_the_same_turns_come_in_every_format(
     }
 
 
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("either")
 def test_read_takes_the_same_turns_and_numbers_them_the_same() -> None:
     read = called("read", "--history", "--format", "markdown", "--turns", "3:5", ID).out
     assert re.findall(r"(?m)^## (\d+)\. ", read) == ["3", "4", "5"]
@@ -75,7 +75,7 @@ def test_read_takes_the_same_turns_and_numbers_them_the_same() -> None:
     assert lines.encode() == b"".join(LINES[PROMPTS[2] : PROMPTS[5]])
 
 
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("either")
 def test_a_part_begins_at_a_place_and_its_turns_are_counted_from_there() -> None:
     parts = oracle.bodies(DATA)
     offset = parts[1].index(b"\n") + 1
@@ -89,7 +89,7 @@ def test_a_part_begins_at_a_place_and_its_turns_are_counted_from_there() -> None
     assert "## 1. " in text
 
 
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("either")
 def test_times_limit_a_part() -> None:
     whole = exported()
     since = "2026-03-01T10:00:04"
@@ -100,7 +100,7 @@ def test_times_limit_a_part() -> None:
     assert whole == until + found
 
 
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("either")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -121,9 +121,8 @@ def test_what_makes_no_sense_is_refused(arguments: list[str], said: str) -> None
 
 @pytest.mark.parametrize("words", [["export"], ["read", "--history", "--format", "jsonl"]])
 def test_turns_that_are_counted_without_a_missing_segment_say_so(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, words: list[str]
 ) -> None:
-    home = homes.home(tmp_path, monkeypatch, DATA)
     home.rotate()
     for number in (1, 2):
         home.segment(number).unlink()
@@ -133,31 +132,27 @@ def test_turns_that_are_counted_without_a_missing_segment_say_so(
     assert said not in called(*words, ID, "--allow-gaps").err
 
 
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("either")
 @pytest.mark.parametrize("form", ["jsonl", "markdown"])
 def test_an_empty_part_is_said(form: str) -> None:
     ended = called("export", "--format", form, "--turns", "999:", ID)
     assert (ended.code, ended.err) == (0, f"sessrotate: This part of {ID} is empty.\n")
 
 
-def test_a_record_that_is_in_no_document_is_said_to_be_where_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    homes.home(tmp_path, monkeypatch, DATA)
+@pytest.mark.usefixtures("home")
+def test_a_record_that_is_in_no_document_is_said_to_be_where_it_is() -> None:
     ended = called("export", "--since", "99999999-0000-4000-a000-000000000003", ID)
     assert ended.code == 2
     assert "`export --all-branches` rewound branches too" in ended.err
 
 
 def test_of_several_sessions_a_damaged_one_keeps_no_other_from_being_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, tmp_path: Path
 ) -> None:
-    home = homes.home(tmp_path, monkeypatch, DATA)
     home.rotate()
     home.segment(2).unlink()
     other = "66666666-0000-4000-a000-000000000003"
-    data = DATA.replace(ID.encode(), other.encode())
-    write(home.live.with_name(f"{other}.jsonl"), data)
+    data = home.beside(other, DATA).read_bytes()
     out = tmp_path / "out"
     ended = called("export", ID, other, "-o", out)
     assert ended.code == 74
@@ -169,7 +164,7 @@ def test_of_several_sessions_a_damaged_one_keeps_no_other_from_being_written(
 # ── several pages ────────────────────────────────────────────────────────────────────────────
 
 
-def test_each_segment_has_a_page_and_an_index_leads_to_them(home: Home, tmp_path: Path) -> None:
+def test_each_segment_has_a_page_and_an_index_leads_to_them(either: Home, tmp_path: Path) -> None:
     folder = tmp_path / "pages"
     ended = called("export", "--format", "html", "--split", ID, "-o", folder)
     assert (ended.code, ended.out) == (0, "")
@@ -196,7 +191,7 @@ def test_each_segment_has_a_page_and_an_index_leads_to_them(home: Home, tmp_path
         assert sidebar(page) == {"index.html", f"#s{number}", *others}
         assert f"Segment {number}" in index.all("main")[0].text
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
-    assert home.live.exists()
+    assert either.live.exists()
 
 
 def test_a_result_leads_to_its_call_on_whichever_page_it_is(tmp_path: Path) -> None:
@@ -218,7 +213,7 @@ def test_a_result_leads_to_its_call_on_whichever_page_it_is(tmp_path: Path) -> N
     assert leads(parsed(single.read_bytes())) == [f"#{at}"]
 
 
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("either")
 def test_pages_go_to_a_new_folder_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     words = ("export", "--format", "html", "--split", ID)
@@ -230,10 +225,7 @@ def test_pages_go_to_a_new_folder_only(tmp_path: Path, monkeypatch: pytest.Monke
     assert contents(tmp_path / ID) == before
 
 
-def test_of_pages_that_cannot_all_be_written_none_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = homes.home(tmp_path, monkeypatch, DATA)
+def test_of_pages_that_cannot_all_be_written_none_is_left(home: Home, tmp_path: Path) -> None:
     home.rotate()
     home.segment(2).unlink()
     folder = tmp_path / "pages"
@@ -246,7 +238,7 @@ def test_of_pages_that_cannot_all_be_written_none_is_left(
     assert {*contents(folder)} == {"index.html", "0.html", "1.html", "2.html", "3.html"}
 
 
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("either")
 def test_some_turns_become_several_pages_too(tmp_path: Path) -> None:
     folder = tmp_path / "some"
     words = ("export", "--format", "html", "--split", "--turns", "1:2", ID, "-o", folder)
@@ -254,7 +246,7 @@ def test_some_turns_become_several_pages_too(tmp_path: Path) -> None:
     assert {*contents(folder)} == {"index.html", "0.html"}
 
 
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("either")
 def test_a_page_that_browsers_do_not_like_is_announced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -14,11 +13,10 @@ from sessrotate.archive import place
 from sessrotate.in_place import operations
 from sessrotate.system import user_folders
 from support import command_line, homes
-from support.command_line import ID, called, write
+from support.command_line import called, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from support.homes import Home
 
@@ -40,21 +38,17 @@ max_size = "60K"
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def home(home: Home) -> Home:
     """Make sessions of all shapes, last used 1 to 60 days ago, some with files beside them."""
-    made = homes.home(tmp_path, monkeypatch)
     for number in range(12):
         boundaries, padding = SHAPES[number % 6]
         session = f"5e55107a-0000-4000-a000-{number:012}"
         data = command_line.session(boundaries=boundaries, rows=8, padding=padding)
-        path = write(
-            made.live.with_name(f"{session}.jsonl"), data.replace(ID.encode(), session.encode())
-        )
+        path = home.beside(session, data)
         if number % 5 == 0:
             write(path.with_suffix("") / "tool-results" / "a.txt", os.urandom(30_000))
-        at = time.time() - (1, 40, 60)[number % 3] * DAY
-        os.utime(path, (at, at))
-    return made
+        homes.unused_for(path, (1, 40, 60)[number % 3])
+    return home
 
 
 @pytest.fixture

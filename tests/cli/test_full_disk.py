@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import time
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -22,11 +21,6 @@ if TYPE_CHECKING:
 
 DATA: Final = command_line.session(boundaries=4, rows=20, padding=30_000)
 OTHER: Final = "0therid0-0000-4000-a000-000000000002"
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 def full(*_: object) -> None:
@@ -62,8 +56,7 @@ def test_what_has_to_be_free_counts_what_the_steps_before_have_freed(
 def test_what_archiving_moved_and_could_not_compress_is_undone_like_the_rest(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = home.live.with_name(f"{OTHER}.jsonl")
-    other.write_bytes(DATA.replace(ID.encode(), OTHER.encode()))
+    other = home.beside(OTHER, DATA)
     with monkeypatch.context() as patch:
         patch.setattr(fs.Draft, "append", full)
         ended = called("archive", "-y", ID, OTHER)
@@ -216,8 +209,7 @@ def test_what_its_client_would_delete_is_put_away_on_a_full_disk_too(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(user_folders.config_file(), b'rotate.min_gain = false\narchive.before_cleanup = "3d"\n')
-    old = time.time() - 29 * 86_400
-    os.utime(home.live, (old, old))
+    homes.unused_for(home.live, 29)
     only(monkeypatch, 8192)
     assert "archive" in called("run", "--dry-run").out
     monkeypatch.setattr(fs.Draft, "append", full)

@@ -29,11 +29,6 @@ PLAN: Final = (
 )
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
-
-
 def split(home: Home, *options: str) -> command_line.Ended:
     return called("split", "--in-place", "--wait", "0.2", home.live, *options)
 
@@ -150,25 +145,6 @@ def test_a_running_client_is_told_by_a_dry_run_too(home: Home) -> None:
         assert str(os.getpid()) in ended.err
         if options:
             assert str(os.getpid()) in ended.document()["refused"][0]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--in-place", "--out", "x"),
-        ("--in-place", "--layout", "linked"),
-        ("--unsafe-adopt",),
-        ("--unsafe-adopt", "--dry-run"),
-        ("--in-place", "--wait", "-1"),
-        ("--in-place", "--wait", "soon"),
-    ],
-)
-def test_options_that_do_not_go_together_are_wrong_usage(
-    home: Home, options: tuple[str, ...]
-) -> None:
-    before = snapshot(home.config)
-    assert called("split", home.live, *options).code == 2
-    assert snapshot(home.config) == before
 
 
 def test_a_session_is_found_by_the_beginning_of_its_id(home: Home) -> None:

@@ -15,7 +15,7 @@ from sessrotate.errors import StorageError
 from sessrotate.render.common import size
 from sessrotate.retention import away_files
 from sessrotate.system.source import Source
-from support import command_line, homes
+from support import command_line
 from support.command_line import ID, called, row, write
 from support.homes import Home, snapshot
 from support.processes import needs_proc
@@ -32,10 +32,9 @@ BESIDE: Final = b"p" * 300_000
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
-    write(made.live.with_suffix("") / "tool-results" / "x.txt", BESIDE)
-    return made
+def home(home: Home) -> Home:
+    write(beside(home), BESIDE)
+    return home
 
 
 def beside(home: Home) -> Path:
@@ -147,8 +146,7 @@ def test_rotating_it_by_name_lets_the_rules_have_it_again(home: Home) -> None:
 def test_what_was_restored_since_the_last_run_is_named_without_a_command_that_does_nothing(
     home: Home,
 ) -> None:
-    other = home.live.with_name(f"{LARGE}.jsonl")
-    write(other, DATA.replace(ID.encode(), LARGE.encode()))
+    home.beside(LARGE, DATA)
     assert called("tidy", "--yes").code == 0
     assert called("restore", "--last-run", "--yes").code == 0
     again = called("restore", "--run", "1", "--yes").out
@@ -179,7 +177,7 @@ def test_that_nothing_is_tidied_has_the_reason_that_there_is(home: Home) -> None
 
 @needs_proc
 def test_a_session_in_use_is_no_part_of_what_tidying_frees(home: Home) -> None:
-    write(home.live.with_name(f"{LARGE}.jsonl"), DATA.replace(ID.encode(), LARGE.encode()))
+    home.beside(LARGE, DATA)
     whole = called("report", "--all").out
     assert "Rotating 2 sessions would free" in whole
     with opened_elsewhere(home.live):
@@ -190,7 +188,7 @@ def test_a_session_in_use_is_no_part_of_what_tidying_frees(home: Home) -> None:
 
 
 def test_a_session_that_its_owner_restored_is_no_part_of_it_either(home: Home) -> None:
-    write(home.live.with_name(f"{LARGE}.jsonl"), DATA.replace(ID.encode(), LARGE.encode()))
+    home.beside(LARGE, DATA)
     assert called("archive", ID).code == 0
     assert called("restore", ID).code == 0
     said = called("report", "--all").out
@@ -257,7 +255,7 @@ def test_what_there_was_no_room_for_is_done_when_the_others_have_freed_some(
     beside(home).unlink()
     noise = json.dumps({"type": "user", "text": os.urandom(1_500_000).hex()}).encode()
     home.live.write_bytes(row(1) + noise + b"\n")
-    write(home.live.with_name(f"{LARGE}.jsonl"), DATA.replace(ID.encode(), LARGE.encode()))
+    home.beside(LARGE, DATA)
     with monkeypatch.context() as patch:
         patch.setattr(fs.Draft, "append", full)
         assert called("archive", ID).code == 74

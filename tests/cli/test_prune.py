@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -36,10 +35,9 @@ ANSWERS: Final = {"y\n": 0, "YES\n": 0, "n\n": 0, "\n": 0, "\x04": 0, "\x03": 13
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
-    made.rotate()
-    return made
+def home(home: Home) -> Home:
+    home.rotate()
+    return home
 
 
 def trashed(home: Home) -> list[str]:
@@ -186,38 +184,6 @@ def test_where_nothing_goes_it_is_said_once(home: Home) -> None:
     assert home.stitched() == DATA
 
 
-# ── wrong usage ──────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ((ID,), "No rule"),
-        ((), "Name a SESSION or pass --all: `sessrotate list` shows the sessions."),
-        ((ID, "--all", *LAST_TWO), "Name a SESSION or pass --all, but not both."),
-        (("nosuch", *LAST_TWO), "no file or session"),
-    ],
-)
-def test_what_makes_no_sense_is_said_and_changes_nothing(
-    home: Home, options: tuple[str, ...], told: str
-) -> None:
-    before = snapshot(home.config)
-    ended = called("prune", *options)
-    assert_one_sentence(ended, 2)
-    assert told in ended.err
-    assert snapshot(home.config) == before
-
-
-@pytest.mark.parametrize(
-    "options",
-    [("--keep-last", "-1"), ("--max-age", "30"), ("--max-size", "x"), ("--kep-last", "1")],
-)
-def test_a_typo_in_an_option_is_wrong_usage(home: Home, options: tuple[str, ...]) -> None:
-    before = snapshot(home.config)
-    assert called("prune", ID, *options, "--yes").code == 2
-    assert snapshot(home.config) == before
-
-
 # ── several ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -252,9 +218,7 @@ def test_what_another_keeps_busy_does_not_count_as_pruned(home: Home) -> None:
 
 
 def test_a_session_that_a_client_runs_stays(home: Home) -> None:
-    (home.config / "sessions").mkdir()
-    running = {"pid": os.getpid(), "sessionId": ID}
-    (home.config / "sessions" / f"{os.getpid()}.json").write_text(json.dumps(running))
+    home.run_by_a_client()
     ended = called("prune", ID, *LAST_TWO, "--yes", "--verbose")
     assert ended.code == 0
     assert "a client is running its session" in ended.out
@@ -442,15 +406,6 @@ def test_a_pinned_segment_stays_with_its_note_and_without_it_goes(home: Home) ->
     assert called("unpin", ID, "1").code == 0
     assert called("prune", ID, *LAST_TWO, "--yes").code == 0
     assert len(trashed(home)) == 2
-
-
-@pytest.mark.parametrize(
-    "options", [("9",), ("-1",), ("x",), ("1", "--note", "x" * 401)], ids=" ".join
-)
-def test_what_cannot_be_pinned_is_wrong_usage(home: Home, options: tuple[str, ...]) -> None:
-    before = snapshot(home.config)
-    assert called("pin", ID, *options).code == 2
-    assert snapshot(home.config) == before
 
 
 def test_a_hostile_name_of_a_session_is_harmless_in_the_table(

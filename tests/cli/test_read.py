@@ -10,7 +10,6 @@ import pytest
 
 from support import homes
 from support.command_line import (
-    COMMAND,
     ID,
     REAL,
     assert_one_sentence,
@@ -42,11 +41,6 @@ LAST = DATA.removeprefix(FIRST)
 
 def uuid_of(number: int) -> str:
     return str(json.loads(row(number))["uuid"])
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 @pytest.fixture
@@ -539,17 +533,6 @@ def test_an_interrupt_is_the_pagers(path: Path) -> None:
     assert "last answer" in ended.out
 
 
-@pytest.mark.parametrize(
-    "options", [[], ["--grep", "a"], ["--format", "jsonl"], ["--format", "markdown"]]
-)
-def test_a_closed_pipe_ends_quietly(tmp_path: Path, options: list[str]) -> None:
-    path = write(tmp_path / f"{ID}.jsonl", b"".join(prompt(n, "a" * 9000) for n in range(300)))
-    line = '("$0" read "$@"; echo "$?" >&2) | head -c 1'
-    ended = piped("-c", line, COMMAND, path, "--history", *options, program=("/bin/sh",))
-    assert ended.err in {"0\n", "141\n"}
-    assert len(ended.out) == 1
-
-
 def test_the_first_line_comes_before_the_rest_is_read(tmp_path: Path) -> None:
     data = b"".join(prompt(n, "a" * 2000) for n in range(2000))
     path = write(tmp_path / f"{ID}.jsonl", data)
@@ -593,44 +576,6 @@ def test_a_session_cannot_command_the_terminal(tmp_path: Path) -> None:
         ended = on_terminal("read", path, *options, env={"PAGER": "cat"})
         assert ended.code == 0, ended
         assert not set(without_ansi(ended.out)) & set("\x07\x1b\x9b\u202e\r"), options
-
-
-# ── wrong usage ──────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--since", "yesterday"],
-        ["--until", "3x"],
-        ["--since", "999999d"],
-        ["--grep", "("],
-        ["--include", "tool"],
-        ["--include", "tools", "--brief"],
-        ["--include", "tools", "--format", "jsonl"],
-        ["--history", "--segment", "0"],
-    ],
-)
-def test_what_makes_no_sense_is_one_sentence(path: Path, options: list[str]) -> None:
-    assert_one_sentence(piped("read", path, *options), 2)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [[], ["--nonsense", "x"], ["x", "--format", "xml"], ["x", "--segment", "-1"], ["x", "y"]],
-)
-def test_wrong_options_are_wrong_usage(arguments: list[str]) -> None:
-    ended = piped("read", *arguments)
-    assert (ended.code, ended.out) == (2, "")
-    assert "Traceback" not in ended.err
-
-
-def test_what_is_no_session_is_refused(tmp_path: Path) -> None:
-    other = write(tmp_path / "other.jsonl", b"no session at all\n" * 3)
-    assert_one_sentence(piped("read", other), 65)
-    assert_one_sentence(piped("read", tmp_path / "none"), 2)
-    empty = write(tmp_path / "empty.jsonl", b"")
-    assert piped("read", empty).code == 0
 
 
 def test_help_names_every_option() -> None:

@@ -251,15 +251,6 @@ def test_reporting_changes_nothing(place: Home) -> None:
 # ── what goes wrong ──────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("arguments", [(), (ID, "--all")])
-def test_either_sessions_or_all_are_named(arguments: tuple[str, ...]) -> None:
-    assert_one_sentence(called("report", *arguments), 2)
-
-
-def test_a_file_that_is_no_session_is_refused(tmp_path: Path) -> None:
-    assert_one_sentence(called("report", write(tmp_path / "x", b"%PDF-1.4\n" * 99)), 65)
-
-
 def test_an_empty_machine_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home(tmp_path, monkeypatch)
     assert called("report", "--all").out.startswith("0 sessions")

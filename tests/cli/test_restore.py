@@ -22,10 +22,9 @@ DATA: Final = command_line.session(boundaries=2)
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
-    made.rotate()
-    return made
+def home(home: Home) -> Home:
+    home.rotate()
+    return home
 
 
 def test_a_dry_run_changes_nothing_and_says_how_much_room_it_takes(home: Home) -> None:
@@ -111,14 +110,6 @@ def test_too_little_room_is_said_before_anything_is_written(
 
 # ── a session that its client would delete, or has deleted ───────────────────────────────────
 
-DAY: Final = 86_400.0
-
-
-def unused_for(path: Path, days: float) -> float:
-    then = time.time() - days * DAY
-    os.utime(path, (then, then))
-    return path.stat().st_mtime
-
 
 def deleted_after_it_was_restored(home: Home) -> None:
     assert called("restore", ID).code == 0
@@ -127,7 +118,7 @@ def deleted_after_it_was_restored(home: Home) -> None:
 
 def test_what_the_client_would_delete_at_its_next_start_counts_as_used_now(home: Home) -> None:
     """A restored session has no archive that would outlive it (claude-code #82084)."""
-    unused_for(home.live, 60)
+    homes.unused_for(home.live, 60)
     planned = called("restore", ID, "--dry-run")
     assert "would count as used now" in planned.out
     begun = time.time()
@@ -143,7 +134,7 @@ def test_what_the_client_would_delete_at_its_next_start_counts_as_used_now(home:
 @pytest.mark.parametrize(("days", "settings"), [(20, "{}"), (60, '{"cleanupPeriodDays": 365}')])
 def test_what_the_client_leaves_alone_keeps_its_time(home: Home, days: int, settings: str) -> None:
     (home.config / "settings.json").write_text(settings)
-    then = unused_for(home.live, days)
+    then = homes.unused_for(home.live, days)
     ended = called("restore", ID)
     assert (ended.code, ended.err) == (0, "")
     assert "counts as used" not in ended.out
@@ -151,7 +142,7 @@ def test_what_the_client_leaves_alone_keeps_its_time(home: Home, days: int, sett
 
 
 def test_whoever_keeps_the_times_is_told_what_the_client_does(home: Home) -> None:
-    then = unused_for(home.live, 60)
+    then = homes.unused_for(home.live, 60)
     ended = called("restore", "--keep-times", ID)
     assert ended.code == 0
     assert "counts as used" not in ended.out
@@ -329,7 +320,7 @@ def test_a_note_that_lies_about_its_project_harms_nothing(
 
 def test_our_own_trash_tells_the_clock_what_time_it_is(home: Home) -> None:
     """All that is left is from today, so a clock of today is not ahead."""
-    unused_for(home.live, 60)
+    homes.unused_for(home.live, 60)
     assert called("restore", "--keep-times", ID).code == 0
     home.live.unlink()
     kinds = [each["kind"] for each in called("doctor", "--json").document()["findings"]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
@@ -27,6 +26,9 @@ if TYPE_CHECKING:
 DATA: Final = command_line.session(boundaries=3)
 OTHER: Final = "0therid0-0000-4000-a000-000000000002"
 THEIRS: Final = DATA.replace(ID.encode(), OTHER.encode())
+LARGE: Final = command_line.session(boundaries=3, padding=20_000)
+"""A session whose rotation gains blocks of the disk."""
+
 MORE: Final = command_line.boundary(90) + command_line.row(91)
 ALL: Final = ("rotate", "--all", "--yes", "--min-size", "1")
 UNDO: Final = ("restore", "--last-run", "--yes")
@@ -40,11 +42,10 @@ trash.grace = "7d"
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def home(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     monkeypatch.setattr(in_use, "writers", lambda *_: iter(()))
-    made = homes.home(tmp_path, monkeypatch, DATA)
-    write(made.live.with_name(f"{OTHER}.jsonl"), THEIRS)
-    return made
+    home.beside(OTHER, DATA)
+    return home
 
 
 def other(home: Home) -> Path:
@@ -127,9 +128,7 @@ def test_of_one_that_failed_no_sizes_are_shown(home: Home) -> None:
 
 def test_one_that_a_client_runs_is_left_and_named(home: Home) -> None:
     called(*ALL)
-    (home.config / "sessions").mkdir()
-    running = {"pid": os.getpid(), "sessionId": ID}
-    (home.config / "sessions" / f"{os.getpid()}.json").write_text(json.dumps(running))
+    home.run_by_a_client()
     shown = called("restore", "--last-run", "--dry-run", "--json")
     assert results(shown) == {ID: "in use", OTHER: "planned"}
     ended = called(*UNDO, "--json")
@@ -182,8 +181,7 @@ def test_a_whole_run_is_undone(home: Home, tmp_path: Path) -> None:
     write(tmp_path / "xdg-config" / "sessrotate" / "config.toml", SETTINGS)
     undated = b"".join(line.replace(b"timestamp", b"no") for line in THEIRS.splitlines(True))
     other(home).write_bytes(undated)
-    then = time.time() - 45 * DAY
-    os.utime(other(home), (then, then))
+    homes.unused_for(other(home), 45)
     ran = called("run")
     assert ran.code == 0, ran
     assert not other(home).exists()
@@ -200,24 +198,18 @@ def test_a_whole_run_is_undone(home: Home, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("named", [(ID,), (ID, OTHER)])
 def test_what_was_tidied_is_undone(home: Home, named: tuple[str, ...]) -> None:
-    for path, of in ((home.live, ID), (other(home), OTHER)):
-        path.write_bytes(_large(of))
+    for session in (ID, OTHER):
+        home.beside(session, LARGE)
     assert called("tidy", *named, "--dry-run").code == 0
     assert called(*UNDO).out.startswith("Nothing to restore")
     done = called("tidy", *named, "--yes")
-    assert home.live.stat().st_size < len(_large(ID)), done
+    assert home.live.stat().st_size < len(LARGE), done
     ended = called(*UNDO)
     assert ended.code == 0
     assert ended.out.startswith("Undoing run 1, `tidy` of ")
     assert ended.out.count("done: whole") == len(named)
-    assert home.live.read_bytes() == _large(ID)
-    assert other(home).read_bytes() == _large(OTHER)
-
-
-def _large(session: str) -> bytes:
-    """Return a session whose rotation gains blocks of the disk."""
-    data = command_line.session(boundaries=3, padding=20_000)
-    return data.replace(ID.encode(), session.encode())
+    assert home.live.read_bytes() == LARGE
+    assert other(home).read_bytes() == LARGE.replace(ID.encode(), OTHER.encode())
 
 
 def test_what_was_rotated_before_that_run_is_made_whole_too_and_that_is_said(home: Home) -> None:
@@ -256,8 +248,7 @@ def test_only_what_that_run_put_away_comes_back_and_stays_rotated(home: Home) ->
 
 def test_of_many_that_are_back_no_sentence_names_each(home: Home) -> None:
     for number in range(5):
-        session = f"5e55107a-0000-4000-a000-0000000009{number:02}"
-        write(home.live.with_name(f"{session}.jsonl"), DATA.replace(ID.encode(), session.encode()))
+        home.beside(f"5e55107a-0000-4000-a000-0000000009{number:02}", DATA)
     assert called(*ALL).code == 0
     ended = called(*UNDO)
     assert ended.out.endswith("until you rotate them by name: `sessrotate rotate SESSION …`.\n")
@@ -375,12 +366,6 @@ def test_without_any_run_there_is_nothing_to_restore(home: Home) -> None:
     assert is_whole(home)
 
 
-@pytest.mark.parametrize("arguments", [(), ("--last-run", ID)])
-def test_which_sessions_are_meant_must_be_said(home: Home, arguments: tuple[str, ...]) -> None:
-    assert called("restore", *arguments).code == 2
-    assert is_whole(home)
-
-
 def test_a_session_whose_archive_is_missing_is_a_failure_and_not_restored_since(
     home: Home,
 ) -> None:
@@ -433,10 +418,8 @@ class Drawn:
 
     def __init__(self, home: Home, seed: int) -> None:
         self.random = random.Random(seed)
-        self.whole = {each: DATA.replace(ID.encode(), each.encode()) for each in (ID, OTHER, THIRD)}
-        self.lives = {each: home.live.with_name(f"{each}.jsonl") for each in self.whole}
-        for session, path in self.lives.items():
-            write(path, self.whole[session])
+        self.lives = {each: home.beside(each, DATA) for each in (ID, OTHER, THIRD)}
+        self.whole = {each: path.read_bytes() for each, path in self.lives.items()}
         self.by_name: set[str] = set()
         self.said = ""
 
@@ -579,7 +562,7 @@ def test_everything_comes_back_at_once_and_goes_back_under_the_rules_at_once(hom
 def test_one_that_is_as_short_as_can_be_goes_back_under_the_rules_too(
     home: Home, data: bytes
 ) -> None:
-    other(home).write_bytes(data.replace(ID.encode(), OTHER.encode()))
+    home.beside(OTHER, data)
     called(*ALL)
     assert called("archive", "--older-than", "0d", "--yes").code == 0
     called(*UNDO)

@@ -13,8 +13,8 @@ import pytest
 
 from sessrotate.archive import place
 from sessrotate.job import steps
-from sessrotate.system import locks
-from support import command_line, homes
+from sessrotate.system import locks, user_folders
+from support import command_line
 from support.command_line import (
     ENVIRONMENT,
     ID,
@@ -39,10 +39,9 @@ trash.grace = "0"
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
-    write(tmp_path / "xdg-config" / "sessrotate" / "config.toml", SETTINGS)
-    return made
+def home(home: Home) -> Home:
+    write(user_folders.config_file(), SETTINGS)
+    return home
 
 
 def log(home: Home) -> Path:

@@ -6,10 +6,8 @@ The system's own tools are stand-ins that note how they were called, and do what
 from __future__ import annotations
 
 import json
-import os
 import plistlib
 import shlex
-import time
 from pathlib import Path
 from typing import Final
 
@@ -387,8 +385,7 @@ def test_a_schedule_that_nothing_starts_any_more_is_a_finding(
     assert linux.run("install", "--every", every).code == 0
     timer = linux.units / "sessrotate.timer"
     assert linux.doctor().code == 0
-    then = time.time() - days * 86_400
-    os.utime(timer, (then, then))
+    homes.unused_for(timer, days)
     (finding,) = linux.doctor().document()["findings"]
     assert finding["kind"] == "schedule"
     assert "no run has begun for" in finding["detail"]
@@ -423,7 +420,3 @@ def test_a_disk_that_is_full_is_an_error(linux: Machine, monkeypatch: pytest.Mon
     assert_one_sentence(called("schedule", "install"), 74)
     assert installed() is None
     assert linux.calls() == []
-
-
-def test_how_often_is_one_of_three(linux: Machine) -> None:
-    assert linux.run("show", "--every", "yearly").code == 2

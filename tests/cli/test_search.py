@@ -467,11 +467,6 @@ def test_options_that_leave_nothing_to_be_found_are_named(
     assert ended.err == f"sessrotate: {said}\n"
 
 
-@pytest.mark.parametrize("regex", ["(", "[a", "*x", "a{2,1}"])
-def test_a_bad_expression_is_exit_code_2(env: dict[str, str], regex: str) -> None:
-    assert_one_sentence(piped("search", regex, env=env), 2)
-
-
 def test_a_damaged_session_is_named_and_the_rest_is_searched(
     home: Home, env: dict[str, str]
 ) -> None:
@@ -487,18 +482,6 @@ def test_a_damaged_session_is_named_and_the_rest_is_searched(
     ]  # fmt: skip
     assert "Segment 0" in ended.err
     assert "77777777" in ended.err
-
-
-def test_a_closed_pipe_ends_it_quietly(home: Home, env: dict[str, str]) -> None:
-    for number in range(3000):
-        home.append(prompt(100 + number, f"needle {number} " + "x" * 100))
-    program = f"{COMMAND} search needle | head -n 1"
-    done = subprocess.run(
-        ["bash", "-c", f"{program}; echo ${{PIPESTATUS[0]}}"],
-        env={**ENVIRONMENT, **env}, capture_output=True, text=True, check=False, timeout=SECONDS,
-    )  # fmt: skip
-    assert done.stderr == ""
-    assert done.stdout.split("\n")[-2] == "0"
 
 
 def test_ctrl_c_ends_it_with_130(home: Home, env: dict[str, str]) -> None:
@@ -529,19 +512,6 @@ def test_read_shows_all_from_a_place_on(home: Home, env: dict[str, str]) -> None
         raw = piped("read", ID, "--at", f"0:{start}", "--format", "jsonl", env=env).out
         assert raw.encode() == DATA[start:]
         home.rotate()
-
-
-@pytest.mark.parametrize(
-    "at", ["7:0", "0:99999999", "x", "1", "-1:0", "0:0:0:0", "1:99999999999999999"]
-)
-@pytest.mark.usefixtures("home")
-def test_a_place_where_nothing_is_is_wrong_usage(env: dict[str, str], at: str) -> None:
-    assert_one_sentence(piped("read", ID, f"--at={at}", env=env), 2)
-
-
-def test_a_place_and_a_part_of_the_session_are_not_both_asked_for(env: dict[str, str]) -> None:
-    assert_one_sentence(piped("read", ID, "--at", "0:0", "--history", env=env), 2)
-    assert_one_sentence(piped("read", ID, "--at", "0:0", "--segment", "1", env=env), 2)
 
 
 # ── many bytes ───────────────────────────────────────────────────────────────────────────────

@@ -6,13 +6,11 @@ import json
 import os
 import shutil
 import stat
-import time
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from sessrotate import automation
 from sessrotate.job import run_log, schedule
 from sessrotate.render import setup as render_setup
 from sessrotate.system import user_folders
@@ -20,6 +18,8 @@ from support import command_line, homes
 from support.command_line import called, write
 from support.homes import Home, snapshot
 from support.terminals import asked
+
+DATA: Final = command_line.session(boundaries=1)
 
 SYSTEMD: Final = command_line.patched(
     "from pathlib import Path; from sessrotate.job import schedule; schedule.BOOTED = Path('/')"
@@ -35,13 +35,12 @@ esac"""
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def home(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """A client's folder, on a machine whose systemd can be told everything."""
-    made = homes.home(tmp_path, monkeypatch, command_line.session(boundaries=1))
     systemctl(tmp_path / "bin", ENABLES)
     monkeypatch.setattr(schedule, "BOOTED", tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    return made
+    return home
 
 
 def systemctl(folder: Path, script: str) -> None:
@@ -90,7 +89,7 @@ def test_nobody_is_asked_without_a_terminal(home: Home) -> None:
     assert snapshot(home.config.parent) == before
 
 
-@pytest.mark.parametrize("answers", ["yyy", "nnn", "ynn", "nyn", "nny", "   "])
+@pytest.mark.parametrize("answers", ["yyy", "nnn", "ynn", "nyn", "nny", "nyy", "   "])
 def test_a_person_has_what_the_answers_say(home: Home, answers: str) -> None:
     typed = "".join(f"{each.strip()}\n" for each in answers)  # Enter alone is yes
     typed += "\n"  # and no age
@@ -156,41 +155,24 @@ def test_a_part_that_fails_keeps_nobody_from_the_others(home: Home) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_settings_of_ones_own_stay_and_only_our_line_goes() -> None:
-    own = '# mine\n[archive]\nolder_than = "90d"\n[prune]\nkeep_last = 3\n'
+@pytest.mark.parametrize(
+    ("own", "is_set"),
+    [
+        ('# mine\n[archive]\nolder_than = "90d"\n[prune]\nkeep_last = 3\n', False),
+        ('[archive]\nbefore_cleanup = "9d"\n', True),
+    ],
+)
+def test_settings_of_ones_own_stay_and_only_our_line_goes(own: str, is_set: bool) -> None:
     path = write(user_folders.config_file(), own.encode())
     assert called("setup", "--yes").code == 0
-    assert 'before_cleanup = "3d"' in path.read_text()
+    assert ('before_cleanup = "3d"' in path.read_text()) != is_set
+    assert (path.read_text() == own) == is_set
     assert called("setup", "--remove").code == 0
     assert path.read_text() == own
-
-
-@pytest.mark.usefixtures("home")
-def test_what_somebody_has_set_already_is_left() -> None:
-    own = '[archive]\nbefore_cleanup = "9d"\n'
-    path = write(user_folders.config_file(), own.encode())
-    assert called("setup", "--yes").code == 0
-    assert path.read_text() == own
-    assert called("setup", "--remove").code == 0
-    assert path.read_text() == own
-
-
-@pytest.mark.parametrize("wanted", [(), ("hook",), ("saving",), ("schedule", "saving")])
-def test_only_what_is_wanted_is_planned(home: Home, wanted: tuple[str, ...]) -> None:
-    planned = automation.plan(frozenset(wanted))
-    there = {
-        "hook": planned.hook is not None,
-        "schedule": planned.schedule is not None,
-        "saving": planned.settings is not None,
-    }
-    needed = {*wanted, *(["schedule"] if "saving" in wanted else [])}
-    assert there == {name: name in needed for name in there}
-    assert not settings(home).exists()
 
 
 def test_a_running_client_is_told_of(home: Home) -> None:
-    registered = {"pid": os.getpid(), "sessionId": command_line.ID, "cwd": "/"}
-    write(home.config / "sessions" / f"{os.getpid()}.json", json.dumps(registered).encode())
+    home.run_by_a_client()
     assert "1 client runs now" in called("setup", "--yes").out
 
 
@@ -204,8 +186,7 @@ def test_the_line_for_agents_is_that_of_the_guide() -> None:
 def test_cron_is_all_there_is_on_a_machine_without_systemd(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / "bin" / "systemctl").unlink()
-    monkeypatch.setattr(schedule, "BOOTED", tmp_path / "none")
+    without_a_scheduler(monkeypatch, tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _name: None)
     assert schedule.cron_line("daily") in called("setup", "--yes").out
 
@@ -261,8 +242,7 @@ def test_without_a_scheduler_it_says_that_nothing_is_saved_until_cron_has_the_li
     (finding,) = called("doctor", "--json").document()["findings"]
     assert finding["kind"] == "schedule"
     assert "nothing starts `sessrotate run`" in finding["detail"]
-    then = time.time() - 25 * 86_400
-    os.utime(home.live, (then, then))
+    homes.unused_for(home.live, 25)
     assert "Claude Code deletes 1 session within a week\n" in called().out
     crontab(tmp_path / "bin", schedule.cron_line("daily"))
     assert called("doctor").code == 0
@@ -420,12 +400,10 @@ def test_a_session_that_was_restored_is_saved_again_before_its_client_deletes_it
     assert called("setup", "--yes").code == 0
     assert called("archive", command_line.ID).code == 0
     assert called("restore", command_line.ID).code == 0
-    then = time.time() - 26 * 86_400
-    os.utime(home.live, (then, then))
+    homes.unused_for(home.live, 26)
     assert called("run").code == 0
     assert home.live.exists()
-    then -= 2 * 86_400
-    os.utime(home.live, (then, then))
+    homes.unused_for(home.live, 28)
     assert called("run").code == 0
     assert not home.live.exists()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import subprocess
@@ -15,10 +14,8 @@ import pytest
 from support import homes
 from support.command_line import (
     COMMAND,
-    ENVIRONMENT,
     ID,
     REAL,
-    SECONDS,
     Ended,
     assert_one_sentence,
     called,
@@ -36,12 +33,15 @@ from support.command_line import (
     without_ansi,
     write,
 )
+from support.homes import Home
 from support.limits import MIB, UNPRIVILEGED, limited
+
+DATA: Final = session()
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    return write(tmp_path / f"{ID}.jsonl", session())
+    return write(tmp_path / f"{ID}.jsonl", DATA)
 
 
 def assert_is_exact(folder: Path, data: bytes) -> None:
@@ -174,36 +174,6 @@ def test_a_split_says_in_one_line_what_it_wrote(run: Any, source: Path) -> None:
     assert_is_exact(source.parent / f"{ID}.segments", source.read_bytes())
 
 
-IMPATIENT: Final = patched("import sessrotate.cli.streams as s; s.PATIENCE = 0.0")
-
-
-def test_a_bar_appears_on_a_terminal_and_only_there(source: Path) -> None:
-    shown = on_terminal("split", source, "--out", source.parent / "one", program=IMPATIENT)
-    assert shown.code == 0
-    assert "Reading" in shown.err
-    assert "Writing" in shown.err
-    assert "Reading" not in shown.out
-    hidden = piped("split", source, "--out", source.parent / "two", program=IMPATIENT)
-    assert (hidden.code, hidden.err) == (0, "")
-
-
-def test_quiet_shows_no_bar(source: Path) -> None:
-    for number, option in enumerate(("--quiet", "-q")):
-        folder = source.parent / str(number)
-        ended = on_terminal("split", source, "--out", folder, option, program=IMPATIENT)
-        assert (ended.code, ended.err) == (0, "")
-
-
-def test_the_bar_has_no_colour_under_no_color(source: Path) -> None:
-    ended = on_terminal(
-        *("split", source, "--out", source.parent / "set"),
-        program=IMPATIENT,
-        env={"NO_COLOR": "1"},
-    )
-    assert "Writing" in ended.err
-    assert not has_colour(ended.err)
-
-
 def test_a_bar_appears_by_itself_when_it_takes_half_a_second(tmp_path: Path) -> None:
     # Slow by its own reading, so that no large file is needed: 50 ms for each part.
     slow = patched(
@@ -230,75 +200,7 @@ def test_nothing_but_the_result_is_written_to_a_redirected_stdout(source: Path) 
     assert raw_controls((source.parent / "out").read_text()) == set()
 
 
-# ── pipes and streams that fail ──────────────────────────────────────────────────────────────
-
-
-def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
-    path = write(tmp_path / f"{ID}.jsonl", session(boundaries=3000, rows=0))
-    process = subprocess.Popen(
-        [COMMAND, "split", path, "--dry-run"],
-        env=ENVIRONMENT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.read(10)
-    process.stdout.close()
-    assert process.stderr.read() == b""
-    process.stderr.close()
-    assert process.wait(SECONDS) in {0, 141}
-
-
-@pytest.mark.parametrize("option", ["--json", "--quiet"])
-def test_a_pipe_that_was_closed_before_it_began_ends_quietly(option: str, source: Path) -> None:
-    ended = piped(
-        *("-c", f'("$0" split "$1" -n {option}; echo $? >&2) | true', COMMAND, source),
-        program=("/bin/sh",),
-    )
-    assert ended.err in {"0\n", "141\n"}
-
-
-@pytest.mark.parametrize("options", [["--dry-run"], ["--dry-run", "--json"], ["--json"], []])
-def test_a_full_device_for_the_result_is_one_sentence(options: list[str], source: Path) -> None:
-    ended = piped(
-        *("-c", '"$0" split "$@" > /dev/full', COMMAND, source, "--out", source.parent / "set"),
-        *options,
-        program=("/bin/sh",),
-    )
-    assert_one_sentence(ended, 74)
-
-
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&-"])
-def test_closed_streams_end_without_a_traceback(closed: str, source: Path) -> None:
-    ended = piped(
-        *("-c", f'"$0" split "$1" --dry-run {closed}', COMMAND, source), program=("/bin/sh",)
-    )
-    assert ended.code == (74 if ">&-" in closed.split() else 0)
-    assert "Traceback" not in ended.err
-    assert "Exception ignored" not in ended.err
-
-
 # ── what it refuses ──────────────────────────────────────────────────────────────────────────
-
-
-def test_a_missing_file_is_wrong_usage(tmp_path: Path) -> None:
-    assert_one_sentence(piped("split", tmp_path / "none.jsonl"), 2)
-    assert_one_sentence(piped("split", tmp_path / "none" / "none.jsonl"), 2)
-
-
-def test_a_folder_is_no_session(tmp_path: Path) -> None:
-    assert_one_sentence(piped("split", tmp_path), 65)
-
-
-def test_a_pipe_is_refused_without_being_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.jsonl")
-    assert_one_sentence(piped("split", tmp_path / "pipe.jsonl"), 65)
-
-
-def test_a_device_is_no_session() -> None:
-    assert_one_sentence(piped("split", "/dev/zero"), 65)
 
 
 def test_an_unreadable_file_is_an_error_of_the_disk(source: Path) -> None:
@@ -326,6 +228,7 @@ def test_an_empty_file_is_one_empty_segment(tmp_path: Path) -> None:
     assert piped("stitch", tmp_path / "set").out == ""
     for run in (piped, on_terminal):
         assert run("split", path, "--dry-run").code == 0
+    assert piped("read", path).code == 0
 
 
 NO_SESSIONS: Final = {
@@ -351,7 +254,6 @@ def test_what_is_no_session_is_refused(name: str, tmp_path: Path) -> None:
     for options in (["--dry-run"], ["--out", tmp_path / "set"]):
         assert_one_sentence(called("split", path, *options), 65)
     assert names_in(tmp_path) == [path.name]
-    assert_one_sentence(piped("split", path, "--out", tmp_path / "set"), 65)
 
 
 def test_an_output_folder_that_is_not_empty_is_refused_and_left_alone(source: Path) -> None:
@@ -402,18 +304,6 @@ def test_an_empty_output_folder_and_one_below_missing_ones_are_fine(source: Path
     for folder in (source.parent / "empty", source.parent / "a" / "b" / "c"):
         assert piped("split", source, "--out", folder).code == 0
         assert_is_exact(folder, source.read_bytes())
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [[], ["--nonsense"], ["--layout", "spiral"], ["a", "b"], ["--out"], ["--dry-run=yes"]],
-)
-def test_wrong_options_are_wrong_usage(arguments: list[str], source: Path) -> None:
-    given = arguments if arguments in ([], ["a", "b"]) else [str(source), *arguments]
-    ended = piped("split", *given)
-    assert (ended.code, ended.out) == (2, "")
-    assert "Traceback" not in ended.err
-    assert ended.err
 
 
 # ── sessions by id ───────────────────────────────────────────────────────────────────────────
@@ -659,15 +549,14 @@ def test_the_source_keeps_its_time_and_mode(source: Path) -> None:
 
 @pytest.mark.parametrize("state", ["rotated", "put away", "both"])
 def test_of_a_session_that_has_an_archive_the_whole_history_is_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+    home: Home, tmp_path: Path, state: str
 ) -> None:
-    home = homes.home(tmp_path, monkeypatch, session())
     if state != "put away":
         home.rotate()
         home.append(row(99))
     if state != "rotated":
         assert called("archive", ID).code == 0
-    data = session() + (row(99) if state != "put away" else b"")
+    data = DATA + (row(99) if state != "put away" else b"")
     before = homes.snapshot(home.config)
     told = called("split", ID, "--out", tmp_path / "set", "--dry-run")
     assert not (tmp_path / "set").exists()
@@ -679,9 +568,8 @@ def test_of_a_session_that_has_an_archive_the_whole_history_is_cut(
 
 
 def test_what_is_left_of_a_pruned_session_is_not_cut_as_if_it_were_the_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, tmp_path: Path
 ) -> None:
-    home = homes.home(tmp_path, monkeypatch, session())
     home.rotate()
     assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
     ended = called("split", ID, "--out", tmp_path / "set")
@@ -690,13 +578,12 @@ def test_what_is_left_of_a_pruned_session_is_not_cut_as_if_it_were_the_whole(
     assert not (tmp_path / "set").exists()
     assert called("stitch", ID, "--allow-gaps", "-o", tmp_path / "left.jsonl").code == 0
     assert called("split", tmp_path / "left.jsonl", "--out", tmp_path / "set").code == 0
-    assert_is_exact(tmp_path / "set", b"".join(segments_of(session())[-2:]))
+    assert_is_exact(tmp_path / "set", b"".join(segments_of(DATA)[-2:]))
 
 
 def test_a_current_folder_that_was_removed_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = homes.home(tmp_path, monkeypatch, session())
     (here := tmp_path / "here").mkdir()
     monkeypatch.chdir(here)
     here.rmdir()
@@ -713,4 +600,4 @@ def test_a_current_folder_that_was_removed_is_said(
         assert "The current folder was removed" in ended.err
     for other in (("list",), ("read", ID), ("verify", ID), ("rotate", ID), ("search", "row")):
         assert called(*other).code == 0, other
-    assert home.stitched() == session()
+    assert home.stitched() == DATA

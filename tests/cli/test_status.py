@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,23 +27,10 @@ from support.command_line import called, on_terminal
 from support.homes import Home, snapshot
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sessrotate.archive.place import Place
 
 DATA = command_line.session(boundaries=6, rows=20, padding=30_000)
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
-
-
-def beside(home: Home, data: bytes) -> None:
-    """Have a second session that was never rotated."""
-    other = "b0000000-0000-4000-a000-00000000000a"
-    path = home.live.with_name(f"{other}.jsonl")
-    path.write_bytes(data.replace(command_line.ID.encode(), other.encode()))
+OTHER = "b0000000-0000-4000-a000-00000000000a"
 
 
 def test_alone_it_says_what_is_there_what_to_gain_and_how_and_changes_nothing(home: Home) -> None:
@@ -83,12 +69,8 @@ def test_what_its_owner_restored_is_not_called_tidy() -> None:
 def test_what_else_would_free_something_is_named_with_its_command_and_what_that_then_gives(
     home: Home,
 ) -> None:
-    other = "b0000000-0000-4000-a000-00000000000a"
     whole = command_line.session(boundaries=0, rows=20, padding=200_000)
-    old = home.live.with_name(f"{other}.jsonl")
-    old.write_bytes(whole.replace(command_line.ID.encode(), other.encode()))
-    then = time.time() - 40 * 86_400
-    os.utime(old, (then, then))
+    homes.unused_for(home.beside(OTHER, whole), 40)
     first = called().out.splitlines()[1]
     assert re.search(r"loss; then about [34]\.\d MiB from 2 sessions unused for 30", first)
     done, planned = called("tidy", "--yes").out, called("tidy", "-n").out
@@ -106,8 +88,7 @@ def test_what_else_would_free_something_is_named_with_its_command_and_what_that_
 
 def test_what_the_next_step_frees_is_of_what_tidying_leaves(home: Home) -> None:
     """Of an old session of 4 MiB that tidying makes smaller, the rest is all that can be had."""
-    then = time.time() - 40 * 86_400
-    os.utime(home.live, (then, then))
+    homes.unused_for(home.live, 40)
     assert "then" not in called().out.splitlines()[1]
     assert called("tidy", "--yes").code == 0
     assert "archive --older-than" not in called().out
@@ -177,7 +158,7 @@ def test_a_session_that_tidying_would_fail_for_is_named_and_then_not_all_is_tidy
 def test_what_a_full_disk_has_no_room_for_is_no_gain(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beside(home, DATA)
+    home.beside(OTHER, DATA)
     planned = called("rotate", "-n", "--json", command_line.ID).document()
     room = planned["live"]["bytes_after"] - 1
     monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _folder: room)
@@ -193,7 +174,7 @@ def test_what_a_full_disk_has_no_room_for_is_no_gain(
 def test_what_the_sessions_before_it_free_is_room_for_the_next(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beside(home, DATA[: len(DATA) // 2])
+    home.beside(OTHER, DATA[: len(DATA) // 2])
     need = called("rotate", "-n", "--json", command_line.ID).document()["live"]["bytes_after"]
     monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _folder: need)
     assert "Failing" not in called().out
@@ -203,7 +184,7 @@ def test_what_the_sessions_before_it_free_is_room_for_the_next(
 def test_a_session_that_needs_the_room_of_later_ones_is_rotated_after_them(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beside(home, command_line.session(boundaries=6, rows=10, padding=30_000))
+    home.beside(OTHER, command_line.session(boundaries=6, rows=10, padding=30_000))
     need = called("rotate", "-n", "--json", command_line.ID).document()["live"]["bytes_after"]
     with monkeypatch.context() as patch:
         patch.setattr("sessrotate.fs.free_bytes", lambda _folder: need - 1)
@@ -245,7 +226,7 @@ def test_what_was_interrupted_and_has_no_room_to_be_finished_is_no_gain(
 def test_a_report_says_what_the_disk_has_no_room_for(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beside(home, DATA)
+    home.beside(OTHER, DATA)
     assert "no room" not in called("report", command_line.ID).out + called("report", "--all").out
     monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _folder: 1000)
     lacks = called("report", command_line.ID, "--json").document()["room_missing_bytes"]
@@ -291,16 +272,11 @@ def test_a_live_file_that_its_client_may_trim_is_on_the_disk_once(home: Home) ->
     assert f"Claude Code {render_common.size(taken)} (" in called().out
 
 
-def test_what_tidying_failed_for_is_in_the_last_run(home: Home) -> None:
-    beside(home, DATA)
+@pytest.mark.parametrize("words", [("tidy", "-y"), ("run",)], ids=" ".join)
+def test_the_last_run_says_for_which_sessions_it_failed(home: Home, words: tuple[str, ...]) -> None:
+    home.beside(OTHER, DATA)
     os.link(home.live, home.live.with_name("a backup"))
-    assert called("tidy", "-y").code == 77
-    assert f"ended with 77, failed for 1 session ({command_line.ID})" in called().out
-
-
-def test_a_run_that_failed_says_for_which_sessions(home: Home) -> None:
-    os.link(home.live, home.live.with_name("a backup"))
-    assert called("run").code == 77
+    assert called(*words).code == 77
     (line,) = (line for line in called().out.splitlines() if line.startswith("Last run"))
     assert line.endswith(f", ended with 77, failed for 1 session ({command_line.ID})")
 

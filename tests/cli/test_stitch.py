@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,7 +23,6 @@ from support.command_line import (
     patched,
     piped,
     session,
-    without_ansi,
     write,
 )
 from support.limits import UNPRIVILEGED, limited
@@ -183,39 +181,6 @@ def test_a_disk_that_gets_full_leaves_no_file(numbered: Path) -> None:
     assert names_in(numbered.parent) == ["set"]
 
 
-def test_a_full_device_behind_stdout_is_one_sentence(numbered: Path) -> None:
-    ended = piped("-c", '"$0" stitch "$1" > /dev/full', COMMAND, numbered, program=("/bin/sh",))
-    assert_one_sentence(ended, 74)
-
-
-def test_closed_streams_end_without_a_traceback(numbered: Path) -> None:
-    for closed in (">&-", "2>&-", ">&- 2>&-"):
-        for output in ("", '-o "$1/whole"'):
-            ended = piped(
-                *("-c", f'"$0" stitch "$1" {output} {closed}', COMMAND, numbered),
-                program=("/bin/sh",),
-            )
-            assert "Traceback" not in ended.err, (closed, output)
-            written = output or ">&-" not in closed.split()
-            assert ended.code == (0 if written else 74), (closed, output)
-            assert output or written or "2>&-" in closed or "standard output" in ended.err
-            (numbered / "whole").unlink(missing_ok=True)
-
-
-@pytest.mark.parametrize("options", [(), ("-o", "/dev/stdout")])
-def test_a_closed_pipe_ends_quietly(tmp_path: Path, options: tuple[str, ...]) -> None:
-    source = write(tmp_path / f"{ID}.jsonl", session(boundaries=2, rows=20, padding=64 * 1024))
-    assert piped("split", source, "--out", tmp_path / "set").code == 0
-    for name in (tmp_path / "set", source):
-        ended = piped(
-            *("-c", '("$0" stitch "$@"; echo "$?" >&2) | head -c 1', COMMAND, name),
-            *options,
-            program=("/bin/sh",),
-        )
-        assert ended.err in {"0\n", "141\n"}
-        assert ended.out == "{"
-
-
 def test_a_reader_that_takes_its_time_gets_everything(tmp_path: Path) -> None:
     data = session(boundaries=2, rows=20, padding=64 * 1024)
     source = write(tmp_path / f"{ID}.jsonl", data)
@@ -226,22 +191,6 @@ def test_a_reader_that_takes_its_time_gets_everything(tmp_path: Path) -> None:
         program=("/bin/sh",),
     )
     assert ended == Ended(0, data.decode(), "")
-
-
-IMPATIENT = patched("import sessrotate.cli.streams as s; s.PATIENCE = 0.0")
-
-
-def test_a_bar_appears_on_a_terminal_and_only_there(numbered: Path) -> None:
-    def run(runner: Any, name: str, *options: str) -> Ended:
-        ended: Ended = runner(
-            *("stitch", numbered, "-o", numbered / name, *options), program=IMPATIENT
-        )
-        assert (ended.code, ended.out) == (0, "")
-        return ended
-
-    assert "Stitching" in run(on_terminal, "one").err
-    assert run(on_terminal, "two", "--quiet").err == ""
-    assert run(piped, "three").err == ""
 
 
 @pytest.mark.parametrize("signal_name", ["SIGINT", "SIGTERM"])
@@ -286,15 +235,6 @@ def test_the_file_is_for_its_owner_alone(numbered: Path) -> None:
         assert dict(modes(place))[name] == 0o600
 
 
-def test_what_is_no_source_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    os.mkfifo(tmp_path / "pipe")
-    for name, code in (("none", 2), ("none/none", 2), ("empty", 65), ("pipe", 65)):
-        ended = piped("stitch", tmp_path / name, "-o", tmp_path / "whole")
-        assert_one_sentence(ended, code)
-        assert not (tmp_path / "whole").exists()
-
-
 def test_a_folder_of_several_sessions_asks_for_one(numbered: Path) -> None:
     source = write(numbered.parent / "other.jsonl", session(2))
     other = numbered.parent / "other"
@@ -308,10 +248,3 @@ def test_a_folder_of_several_sessions_asks_for_one(numbered: Path) -> None:
     assert ID in ended.err
     assert stitched(numbered / "other.2.jsonl") == source.read_bytes()
     assert stitched(numbered / f"{ID}.jsonl") == DATA
-
-
-@pytest.mark.parametrize("arguments", [[], ["x", "y"], ["--nonsense", "x"], ["x", "-o"]])
-def test_wrong_options_are_wrong_usage(arguments: list[str]) -> None:
-    ended = piped("stitch", *arguments)
-    assert (ended.code, ended.out) == (2, "")
-    assert "Traceback" not in without_ansi(ended.err)

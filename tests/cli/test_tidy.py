@@ -5,7 +5,6 @@ Rule: the disk is measured here by `stat`, file by file, and not by the code.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -19,7 +18,7 @@ from sessrotate import fs
 from sessrotate.job import run, run_log
 from sessrotate.render.common import size
 from sessrotate.system import user_folders
-from support import command_line, homes
+from support import command_line
 from support.command_line import ID, called, write
 from support.homes import Home, snapshot
 from support.terminals import asked
@@ -33,15 +32,9 @@ LARGE: Final = "5e55107a-0000-4000-a000-000000000200"
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
-    another(made, LARGE, command_line.session(boundaries=9, rows=20, padding=40_000))
-    return made
-
-
-def another(home: Home, session: str, data: bytes) -> Path:
-    path = home.live.with_name(f"{session}.jsonl")
-    return write(path, data.replace(ID.encode(), session.encode()))
+def home(home: Home) -> Home:
+    home.beside(LARGE, command_line.session(boundaries=9, rows=20, padding=40_000))
+    return home
 
 
 def on_disk(folder: Path) -> int:
@@ -117,7 +110,7 @@ def test_more_than_there_is_is_said_with_the_difference(home: Home) -> None:
 
 
 def test_a_named_session_is_rotated_however_little_it_gains_and_no_other(home: Home) -> None:
-    path = another(home, "5e55107a-0000-4000-a000-000000000300", SMALL)
+    path = home.beside("5e55107a-0000-4000-a000-000000000300", SMALL)
     assert planned()["disk_bytes_gained"] > 0
     assert called("tidy", "--yes", path.stem).code == 0
     assert (home.archive.parent / path.stem).exists()
@@ -125,7 +118,7 @@ def test_a_named_session_is_rotated_however_little_it_gains_and_no_other(home: H
 
 
 def test_a_small_session_is_left_unless_it_is_named(home: Home) -> None:
-    path = another(home, "5e55107a-0000-4000-a000-000000000300", SMALL)
+    path = home.beside("5e55107a-0000-4000-a000-000000000300", SMALL)
     assert called("tidy", "--yes").code == 0
     assert path.read_bytes() == SMALL.replace(ID.encode(), path.stem.encode())
 
@@ -174,8 +167,7 @@ def test_what_a_person_pruned_stays_in_the_trash_unless_a_rule_says_otherwise(
 
 
 def test_a_session_in_use_is_passed_over_and_said(home: Home) -> None:
-    registered = {"pid": os.getpid(), "sessionId": ID, "cwd": "/"}
-    write(home.config / "sessions" / f"{os.getpid()}.json", json.dumps(registered).encode())
+    home.run_by_a_client()
     ended = called("tidy", "--yes")
     assert ended.code == 0
     assert "1 session is in use" in ended.out
@@ -189,7 +181,7 @@ def test_a_session_in_use_is_passed_over_and_said(home: Home) -> None:
 
 def test_the_plan_fits_on_a_screen_however_many_sessions_there_are(home: Home) -> None:
     for number in range(30):
-        another(home, f"5e55107a-0000-4000-a000-0000000004{number:02}", DATA)
+        home.beside(f"5e55107a-0000-4000-a000-0000000004{number:02}", DATA)
     ended = called("tidy", "--dry-run")
     assert ended.code == 0
     assert len(ended.out.splitlines()) <= 24
@@ -232,7 +224,7 @@ def test_a_person_is_shown_the_plan_and_asked(home: Home, answer: str, is_done: 
 def test_a_newcomer_with_sixty_sessions_gets_what_was_promised(home: Home) -> None:
     for number in range(58):  # most were never compacted, or are small
         kind = command_line.session(boundaries=number % 7 // 5 * 8, rows=10, padding=900 * number)
-        another(home, f"5e55107a-0000-4000-a000-0000000005{number:02}", kind)
+        home.beside(f"5e55107a-0000-4000-a000-0000000005{number:02}", kind)
     status = called().out
     told = planned()["disk_bytes_gained"]
     was = {path: path.read_bytes() for path in home.live.parent.iterdir()}

@@ -12,10 +12,8 @@ import pytest
 from sessrotate.retention import put_away
 from support import homes
 from support.command_line import (
-    COMMAND,
     ID,
     Ended,
-    assert_one_sentence,
     called,
     contents,
     on_terminal,
@@ -26,12 +24,15 @@ from support.command_line import (
     write,
 )
 from support.crash.changes import Faults, Killed
+from support.homes import Home
 from support.limits import UNPRIVILEGED
+
+DATA = session()
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    source = write(tmp_path / f"{ID}.jsonl", session())
+    source = write(tmp_path / f"{ID}.jsonl", DATA)
     assert piped("split", source, "--out", tmp_path / "set").code == 0
     return tmp_path / "set"
 
@@ -56,18 +57,15 @@ def test_a_sound_set_is_whole(run: Any, folder: Path) -> None:
     assert run("verify", folder).code == 0
 
 
-def test_where_nothing_is_archived_that_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    homes.home(tmp_path, monkeypatch, session(boundaries=1))
+@pytest.mark.usefixtures("home")
+def test_where_nothing_is_archived_that_is_said() -> None:
     ended = called("verify", "--all")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out == "Nothing to verify: no session is rotated, put away or compressed.\n"
     assert called("verify", "--all", "--json").document() == {"ok": True, "problems": []}
 
 
-def test_what_was_pruned_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = homes.home(tmp_path, monkeypatch, session(3))
+def test_what_was_pruned_is_not_whole(home: Home) -> None:
     home.rotate()
     assert called("prune", "--keep-last", "1", "--yes", ID).code == 0
     ended = called("verify", ID)
@@ -153,24 +151,6 @@ def test_leftovers_are_problems(folder: Path) -> None:
     assert [problem["kind"] for problem in ended.document()["problems"]] == ["unfinished"]
 
 
-def test_what_is_no_source_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    os.mkfifo(tmp_path / "pipe")
-    for name, code in (("none", 2), ("empty", 65), ("pipe", 65)):
-        for options in ([], ["--json"]):
-            assert_one_sentence(piped("verify", tmp_path / name, *options), code)
-
-
-IMPATIENT = patched("import sessrotate.cli.streams as s; s.PATIENCE = 0.0")
-
-
-def test_a_bar_appears_on_a_terminal_and_only_there(folder: Path) -> None:
-    assert "Verifying" in on_terminal("verify", folder, program=IMPATIENT).err
-    assert "Verifying" in on_terminal("verify", folder, "--json", program=IMPATIENT).err
-    assert on_terminal("verify", folder, "--quiet", program=IMPATIENT).err == ""
-    assert piped("verify", folder, program=IMPATIENT).err == ""
-
-
 def test_an_interrupt_is_one_sentence(folder: Path) -> None:
     program = patched(
         "import os, signal, sessrotate.system.digest as d; update = d.Fingerprint.update\n"
@@ -183,28 +163,7 @@ def test_an_interrupt_is_one_sentence(folder: Path) -> None:
     assert ended == Ended(130, "", "sessrotate: Interrupted.\n")
 
 
-def test_streams_that_fail_are_one_sentence_or_none(folder: Path) -> None:
-    def run(redirection: str) -> Ended:
-        return piped(
-            *("-c", f'"$0" verify "$1" --json {redirection}', COMMAND, folder),
-            program=("/bin/sh",),
-        )
-
-    assert run("| true") == Ended(0, "", "")
-    assert_one_sentence(run("> /dev/full"), 74)
-
-
-@pytest.mark.parametrize("arguments", [[], ["--nonsense", "x"]])
-def test_wrong_options_are_wrong_usage(arguments: list[str]) -> None:
-    ended = piped("verify", *arguments)
-    assert (ended.code, ended.out) == (2, "")
-    assert "Traceback" not in ended.err
-
-
-def test_of_a_restored_session_the_archive_that_is_kept_is_verified(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = homes.home(tmp_path, monkeypatch, session(boundaries=3))
+def test_of_a_restored_session_the_archive_that_is_kept_is_verified(home: Home) -> None:
     home.rotate()
     home.restore()
     for named in (ID, "--all"):

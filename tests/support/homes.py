@@ -99,6 +99,16 @@ class Home:
     def restore(self, wait: float = 0.2) -> RestorePlan | None:
         return operations.restore_session(self.where, wait, silent)
 
+    def beside(self, session: str, data: bytes) -> Path:
+        """Write a second session: these bytes, with an id of its own in them."""
+        path = self.live.with_name(f"{session}.jsonl")
+        return write(path, data.replace(ID.encode(), session.encode()))
+
+    def run_by_a_client(self, session: str = ID) -> None:
+        """Register this process as a client that runs the session."""
+        told = {"pid": os.getpid(), "sessionId": session, "cwd": "/"}
+        write(self.config / "sessions" / f"{os.getpid()}.json", json.dumps(told).encode())
+
     def append(self, data: bytes) -> None:
         with self.live.open("ab") as file:
             file.write(data)
@@ -179,6 +189,13 @@ def home(folder: Path, patch: pytest.MonkeyPatch, data: bytes | None = None) -> 
     return made
 
 
+def unused_for(path: Path, days: float) -> float:
+    """Have a file be as it is for so many days; return its time."""
+    then = time.time() - days * 86_400
+    os.utime(path, (then, then))
+    return path.stat().st_mtime
+
+
 def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
     """Let so many days pass."""
     real = time.time
@@ -208,8 +225,7 @@ def rewrite(path: Path, data: bytes) -> None:
 
 def another(home: Home, name: str, data: bytes) -> None:
     """Make a second session of the same client, with these bytes and its own id, and rotate it."""
-    path = write(home.live.with_name(f"{name}.jsonl"), data.replace(ID.encode(), name.encode()))
-    operations.rotate_session(place.of_live(path), 1, silent)
+    operations.rotate_session(place.of_live(home.beside(name, data)), 1, silent)
 
 
 def without_leases(patch: pytest.MonkeyPatch) -> None:
