@@ -117,6 +117,14 @@ def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return homes.home(tmp_path, monkeypatch, getattr(request.module, "DATA", None))
 
 
+@pytest.fixture(params=["live", "rotated"])
+def either(request: pytest.FixtureRequest, home: Home) -> Home:
+    """Give that home as it is, and with its session rotated."""
+    if request.param == "rotated":
+        home.rotate()
+    return home
+
+
 REQUIRED = os.environ.get("SESSROTATE_REQUIRE_BROWSER") == "1"
 
 

@@ -17,6 +17,7 @@ from support import homes
 from support.command_line import (
     ID,
     assert_one_sentence,
+    called,
     contents,
     names_in,
     on_terminal,
@@ -35,7 +36,7 @@ OTHER = ID[:-1] + "2"
 
 def test_one_session_goes_to_standard_output(home: Home) -> None:
     for _ in range(2):
-        done = piped("export", ID[:8], env=home.env)
+        done = called("export", ID[:8])
         assert (done.code, done.out.encode(), done.err) == (0, DATA, "")
         home.rotate()
 
@@ -52,7 +53,7 @@ def test_a_session_in_a_file_is_readable_by_its_owner_alone(home: Home, tmp_path
 def test_a_session_that_is_named_twice_is_written_once(home: Home, tmp_path: Path) -> None:
     named: list[list[str | Path]] = [[ID, ID], [ID[:8], home.live], [home.live, ID[:9], ID]]
     for number, names in enumerate(named):
-        done = piped("export", *names, "-o", tmp_path / str(number), env=home.env)
+        done = called("export", *names, "-o", tmp_path / str(number))
         assert (done.code, done.out, done.err.count("Wrote ")) == (0, "", 1)
         assert contents(tmp_path / str(number)) == {f"{ID}.jsonl": DATA}
 
@@ -149,17 +150,16 @@ def three(home: Home) -> Home:
     """A rotated session, one that was put away, and one of another project with the same id."""
     home.rotate()
     homes.another(home, OTHER, DATA.replace(ID.encode(), OTHER.encode()))
-    assert piped("archive", OTHER, env=home.env).code == 0
+    assert called("archive", OTHER).code == 0
     twin = home.config / "projects" / "-srv-other" / home.live.name
     write(twin, DATA.replace(b"/home/somebody/project", b"/srv/other") + row(99))
     return home
 
 
-def test_every_session_is_exported_with_an_index_that_leads_to_it(
-    three: Home, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("three")
+def test_every_session_is_exported_with_an_index_that_leads_to_it(tmp_path: Path) -> None:
     folder = tmp_path / "all"
-    done = piped("export", "--all", "-o", folder, env=three.env)
+    done = called("export", "--all", "-o", folder)
     assert done.code == 0, done
     assert done.err.endswith(f"Wrote 3 sessions; start at {folder / 'index.jsonl'}.\n")
     rows = [json.loads(line) for line in (folder / "index.jsonl").read_text().splitlines()]
@@ -167,7 +167,7 @@ def test_every_session_is_exported_with_an_index_that_leads_to_it(
     written = [(folder / each["file"]).read_bytes() for each in rows]
     assert sorted(map(len, written)) == [len(DATA), len(DATA), len(DATA + row(99))]
     assert DATA in written
-    listed = json.loads(piped("list", "--json", env=three.env).out)
+    listed = json.loads(called("list", "--json").out)
     told = {(each["title"], each["project"], each["bytes"]) for each in rows}
     size_of = {
         (each["title"], each["project"], each["bytes"] + (each["archived_bytes"] or 0))
@@ -176,10 +176,11 @@ def test_every_session_is_exported_with_an_index_that_leads_to_it(
     assert told == size_of
 
 
+@pytest.mark.usefixtures("three")
 @pytest.mark.parametrize("to", ["markdown", "html"])
-def test_an_index_names_title_project_day_and_size(three: Home, tmp_path: Path, to: str) -> None:
+def test_an_index_names_title_project_day_and_size(tmp_path: Path, to: str) -> None:
     folder = tmp_path / "all"
-    done = piped("export", "--project=-srv-other", "--format", to, "-o", folder, env=three.env)
+    done = called("export", "--project=-srv-other", "--format", to, "-o", folder)
     assert done.code == 0, done
     (index,) = folder.glob("index.*")
     (page,) = (name for name in names_in(folder) if not name.startswith("index."))
@@ -194,37 +195,38 @@ def test_what_one_session_lacks_keeps_none_of_the_others_from_the_index(
 ) -> None:
     three.segment(1).unlink()
     folder = tmp_path / "all"
-    done = piped("export", "--all", "-o", folder, env=three.env)
+    done = called("export", "--all", "-o", folder)
     assert (done.code, ID in done.err) == (74, True)
     assert len((folder / "index.jsonl").read_text().splitlines()) == 2
     assert len(names_in(folder)) == 3
 
 
-def test_of_a_time_only_sessions_that_have_something_are_written(
-    three: Home, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("three")
+def test_of_a_time_only_sessions_that_have_something_are_written(tmp_path: Path) -> None:
     folder = tmp_path / "all"
     words = ("export", "--all", "--since", "2026-03-01T10:01:38Z", "-o", folder)
-    assert piped(*words, env=three.env).code == 0
+    assert called(*words).code == 0
     assert len(names_in(folder)) == 2
 
 
-def test_a_folder_that_has_something_is_left_alone(three: Home, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("three")
+def test_a_folder_that_has_something_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
-    assert piped("export", "--all", "-o", tmp_path, env=three.env).code == 77
-    assert piped("export", "--all", env=three.env).code == 2
-    assert piped("export", "--all", ID, "-o", tmp_path / "new", env=three.env).code == 2
+    assert called("export", "--all", "-o", tmp_path).code == 77
+    assert called("export", "--all").code == 2
+    assert called("export", "--all", ID, "-o", tmp_path / "new").code == 2
     nowhere = ("export", "--project", "/no/such", "-o", tmp_path / "new")
-    assert piped(*nowhere, env=three.env).code == 2
-    assert piped("export", "--all", "-o", "-", env=three.env).code == 2
+    assert called(*nowhere).code == 2
+    assert called("export", "--all", "-o", "-").code == 2
     assert not (tmp_path / "new").exists()
 
 
-def test_the_page_of_all_leads_to_exported_pages_beside_it(three: Home, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("three")
+def test_the_page_of_all_leads_to_exported_pages_beside_it(tmp_path: Path) -> None:
     folder = tmp_path / "all"
     words = ("export", "--all", "--format", "html", "-o", folder)
-    assert piped(*words, env=three.env).code == 0
-    assert piped("report", "--all", "--html", folder / "report.html", env=three.env).code == 0
+    assert called(*words).code == 0
+    assert called("report", "--all", "--html", folder / "report.html").code == 0
     page = (folder / "report.html").read_text()
     data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
     assert data["pages"][OTHER] == f"{OTHER}.html"
@@ -251,7 +253,7 @@ def test_a_gap_is_an_error_and_leaves_no_file(home: Home, tmp_path: Path) -> Non
     home.rotate()
     home.segment(1).unlink()
     (tmp_path / "out").mkdir()
-    done = piped("export", home.live, "-o", tmp_path / "out", env=home.env)
+    done = called("export", home.live, "-o", tmp_path / "out")
     assert_one_sentence(done, 74)
     assert "Segment 1" in done.err
     assert names_in(tmp_path / "out") == []
@@ -261,7 +263,7 @@ def test_a_gap_is_passed_over_and_named_where_that_is_allowed(home: Home, tmp_pa
     home.rotate()
     gone = home.segment(1)
     gone.unlink()
-    done = piped("export", "-q", home.live, "--allow-gaps", "-o", tmp_path / "out", env=home.env)
+    done = called("export", "-q", home.live, "--allow-gaps", "-o", tmp_path / "out")
     assert (done.code, done.out) == (0, "")
     assert done.err == f"sessrotate: Segment 1 ({gone.name}) is missing.\n"
     bodies = segments_of(DATA)

@@ -25,14 +25,6 @@ PROMPTS: Final = [
 """Each of these rows is the prompt of a turn."""
 
 
-@pytest.fixture(params=["live", "rotated"])
-def either(home: Home, request: pytest.FixtureRequest) -> Home:
-    """Give the home as it is, and with its session rotated."""
-    if request.param == "rotated":
-        home.rotate()
-    return home
-
-
 def exported(*arguments: str) -> str:
     ended = called("export", *arguments, ID)
     assert (ended.code, ended.err) == (0, ""), ended

@@ -99,6 +99,24 @@ def idle(home: Home) -> None:
     processes.idle(home.config)
 
 
+def worked(
+    home: Home,
+    data: bytes | None = None,
+    *arguments: str,
+    program: Sequence[str] = (COMMAND,),
+) -> None:
+    """Call the hook, at the session's end if nothing else is said, and wait for its work."""
+    data = document(home) if data is None else data
+    assert call(home, data, *arguments, program=program) == Ended(0, "", "")
+    idle(home)
+
+
+def findings() -> list[dict[str, str]]:
+    """Return what `doctor` finds of the hook."""
+    found = called("doctor", "--json").document()["findings"]
+    return [each for each in found if each["kind"] == "hook"]
+
+
 def note(home: Home) -> Path:
     return home.where.note
 
@@ -108,8 +126,7 @@ def note(home: Home) -> Path:
 
 @needs_proc
 def test_a_session_over_the_limit_is_rotated_when_it_ends(home: Home) -> None:
-    assert call(home, document(home)) == Ended(0, "", "")
-    idle(home)
+    worked(home)
     assert home.archived() == {f"{ID}.jsonl.zst", f"{ID}.1.jsonl.zst", "manifest.json"}
     assert home.stitched() == DATA
     assert home.live.stat().st_size < len(DATA)
@@ -129,8 +146,7 @@ def test_where_the_named_file_does_not_exist_the_session_is_found_by_its_id(
     data = document(home, transcript_path=elsewhere)
     if path == "null":
         data = data.replace(json.dumps(elsewhere).encode(), b"null")
-    assert call(home, data) == Ended(0, "", "")
-    idle(home)
+    worked(home, data)
     assert home.archived()
     assert home.stitched() == DATA
     assert not note(home).exists()
@@ -141,14 +157,11 @@ def test_where_several_files_have_the_id_nothing_is_done_and_doctor_says_it(home
     other = home.live.parent.with_name("-other")
     copied = write(other / home.live.name, home.live.read_bytes())
     elsewhere = str(home.live.parent.with_name("-none") / home.live.name)
-    assert call(home, document(home, transcript_path=elsewhere)) == Ended(0, "", "")
-    idle(home)
+    worked(home, document(home, transcript_path=elsewhere))
     assert home.live.read_bytes() == copied.read_bytes() == DATA
-    found = [
-        one for one in called("doctor", "--json").document()["findings"] if one["kind"] == "hook"
-    ]
-    assert [one["session"] for one in found] == [ID]
-    detail = found[0]["detail"]
+    (found,) = findings()
+    assert found["session"] == ID
+    detail = found["detail"]
     assert "named no file that exists, and 2 files have the session's id: " in detail
     assert str(home.live) in detail
     assert str(copied) in detail
@@ -158,8 +171,7 @@ def test_where_several_files_have_the_id_nothing_is_done_and_doctor_says_it(home
 @needs_proc
 def test_a_session_in_which_nothing_was_said_has_no_file_and_that_is_no_problem(home: Home) -> None:
     unused = {"session_id": ID.replace("5", "6"), "transcript_path": str(home.live) + "x"}
-    assert call(home, document(home, **unused)) == Ended(0, "", "")
-    idle(home)
+    worked(home, document(home, **unused))
     assert home.live.read_bytes() == DATA
     assert called("doctor").code == 0
 
@@ -168,8 +180,7 @@ def test_a_session_in_which_nothing_was_said_has_no_file_and_that_is_no_problem(
 def test_a_client_that_still_runs_the_session_is_no_obstacle(home: Home) -> None:
     home.run_by_a_client()
     assert called("split", "--in-place", ID).code == 75
-    assert call(home, document(home)) == Ended(0, "", "")
-    idle(home)
+    worked(home)
     assert home.archived()
 
 
@@ -179,13 +190,11 @@ def test_a_small_session_that_goes_on_from_an_archived_row_is_healed_when_it_end
 ) -> None:
     archived = DATA.splitlines(keepends=True)[1]
     home.rotate()
-    call(home, document(home))
-    idle(home)
+    worked(home)
     assert archived not in home.live.read_bytes()
     home.append(row(900, parentUuid=json.loads(archived)["uuid"]))
     before = home.stitched()
-    assert call(home, document(home), "hook", "--min-gain", "1M") == Ended(0, "", "")
-    idle(home)
+    worked(home, document(home), "hook", "--min-gain", "1M")
     assert archived in home.live.read_bytes()
     assert home.stitched() == before
     assert not note(home).exists()
@@ -196,11 +205,17 @@ def test_a_small_session_that_its_client_trimmed_is_put_together_when_it_ends(ho
     before = home.live.read_bytes()
     keep(home.live)
     home.append(row(900))
-    assert call(home, document(home), "hook", "--min-gain", "1M") == Ended(0, "", "")
-    idle(home)
+    worked(home, document(home), "hook", "--min-gain", "1M")
     assert home.stitched() == before + row(900)
     assert home.archived()
     assert not note(home).exists()
+
+
+def trim(home: Home) -> None:
+    """Save what its client keeps of the session, as it does that."""
+    draft = home.live.with_name("draft")
+    draft.write_bytes(trimmed(home.live.read_bytes()))
+    draft.rename(home.live)
 
 
 @needs_proc
@@ -219,9 +234,7 @@ def test_what_its_client_is_about_to_trim_is_kept_at_once(
     written = boundary(900) + row(901, isCompactSummary=True)
     home.append(written)
     if is_kept:
-        draft = home.live.with_name("draft")
-        draft.write_bytes(trimmed(home.live.read_bytes()))
-        draft.rename(home.live)
+        trim(home)
     idle(home)
     assert home.stitched() == before + written
     assert not note(home).exists()
@@ -240,14 +253,11 @@ def test_without_hard_links_a_trim_is_no_worse_than_without_a_hook(
     program = ("env", "CLAUDE_CODE_TRANSCRIPT_LOCAL_GC=1", *links)
     assert call(home, compacting(home), program=program) == Ended(0, "", "")
     home.append(boundary(900) + row(901, isCompactSummary=True))
-    trimmed_file = trimmed(home.live.read_bytes())
-    draft = home.live.with_name("draft")
-    draft.write_bytes(trimmed_file)
-    draft.rename(home.live)
+    trim(home)
+    trimmed_file = home.live.read_bytes()
     idle(home)
     assert home.live.read_bytes() == trimmed_file
-    assert call(home, document(home), program=program) == Ended(0, "", "")
-    idle(home)
+    worked(home, document(home), program=program)
     assert home.live.read_bytes() == trimmed_file
 
 
@@ -304,14 +314,8 @@ def test_where_the_client_would_write_the_archive_again_its_end_is_waited_for(ho
     home.append(last + row(901, isCompactSummary=True))
     idle(home)
     assert not home.archived()
-    assert call(home, document(home)) == Ended(0, "", "")
-    idle(home)
+    worked(home)
     assert home.archived()
-
-
-@pytest.mark.parametrize("source", ["startup", "resume", "clear", "fork", None, 5])
-def test_a_session_that_begins_in_another_way_is_left_alone(home: Home, source: object) -> None:
-    assert nothing_done(home, compacting(home, source=source)).err == ""
 
 
 def test_a_session_too_small_to_gain_anything_is_not_waited_for(home: Home) -> None:
@@ -320,8 +324,7 @@ def test_a_session_too_small_to_gain_anything_is_not_waited_for(home: Home) -> N
 
 @needs_proc
 def test_a_rotation_that_gains_less_than_the_limit_is_not_done(home: Home) -> None:
-    assert call(home, document(home), "hook", "--min-gain", str(len(DATA))) == Ended(0, "", "")
-    idle(home)
+    worked(home, document(home), "hook", "--min-gain", str(len(DATA)))
     assert home.live.read_bytes() == DATA
     assert not home.archived()
     assert not note(home).exists()
@@ -388,6 +391,12 @@ HOSTILE: Final[dict[str, Callable[[Home], bytes]]] = {
             / f"../projects/../other/{ID}.jsonl"
         ),
     ),
+    "a start": lambda home: compacting(home, source="startup"),
+    "a resume": lambda home: compacting(home, source="resume"),
+    "a cleared session": lambda home: compacting(home, source="clear"),
+    "a fork": lambda home: compacting(home, source="fork"),
+    "a beginning that is not named": lambda home: compacting(home, source=None),
+    "a beginning that is none": lambda home: compacting(home, source=5),
     "an agent's transcript": lambda home: document(
         home,
         session_id="agent-1",
@@ -414,12 +423,12 @@ def test_whatever_comes_in_is_passed_over_quietly(home: Home, kind: str) -> None
     assert nothing_done(home, data, "hook", "--min-gain", "1").err == ""
 
 
-def test_input_without_end_is_passed_over() -> None:
-    with Path("/dev/zero").open("rb") as endless:
-        done = subprocess.run(
-            [*NO_FORK, *CALL], stdin=endless, capture_output=True, check=False, timeout=SECONDS
-        )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+@pytest.mark.parametrize("given", ["</dev/zero", "<&-", "<&- >&- 2>&-", ">&-", "2>&-"])
+def test_input_without_end_and_streams_that_are_closed_are_passed_over(
+    home: Home, given: str
+) -> None:
+    script = ("-c", f'exec "$@" {given}', "sh", *NO_FORK, *CALL)
+    assert call(home, b"{}", *script, program=["/bin/sh"]) == Ended(0, "", "")
 
 
 def test_input_that_never_comes_is_not_waited_for(home: Home) -> None:
@@ -432,19 +441,6 @@ def test_input_that_never_comes_is_not_waited_for(home: Home) -> None:
     finally:
         os.close(read)
         os.close(held_open)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-
-
-@pytest.mark.parametrize("closed", ["<&-", "<&- >&- 2>&-", ">&-", "2>&-"])
-def test_streams_may_be_closed(home: Home, closed: str) -> None:
-    done = subprocess.run(
-        ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", *NO_FORK, *CALL],
-        input=b"{}",
-        env={**ENVIRONMENT, **home.env},
-        capture_output=True,
-        check=False,
-        timeout=SECONDS,
-    )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
@@ -526,9 +522,7 @@ HALVES: Final[dict[str, Callable[[Path], str]]] = {
 @pytest.mark.parametrize("what", HALVES)
 def test_a_client_notices_nothing_of_a_hook_that_is_half_uninstalled(home: Home, what: str) -> None:
     line = installation.command(HALVES[what](home.config.parent), LIMIT)
-    ended = call(home, document(home), "-c", line, program=["/bin/sh"])
-    assert ended == Ended(0, "", "")
-    idle(home)
+    worked(home, None, "-c", line, program=["/bin/sh"])
     assert home.live.read_bytes() == DATA
 
 
@@ -555,9 +549,7 @@ def assert_one_line(ended: Ended) -> None:
 )
 def test_a_client_notices_nothing_of_a_hook_that_lacks_something(home: Home, limit: str) -> None:
     line = installation.command(COMMAND, LIMIT)
-    ended = call(home, document(home), "-c", f"{limit}; {line}", program=["/bin/sh"])
-    assert ended == Ended(0, "", "")
-    idle(home)
+    worked(home, None, "-c", f"{limit}; {line}", program=["/bin/sh"])
     assert home.problems() == []
 
 
@@ -602,24 +594,19 @@ def test_the_work_is_done_by_a_process_that_nothing_ties_to_the_client(home: Hom
 @needs_proc
 def test_a_failure_is_told_by_doctor_until_the_session_is_rotated(home: Home) -> None:
     # Notes are smaller, the new live file is larger: as on a disk that is nearly full.
-    ended = call(home, document(home), program=limited("RLIMIT_FSIZE", 300))
-    assert ended == Ended(0, "", "")
-    idle(home)
+    worked(home, program=limited("RLIMIT_FSIZE", 300))
     assert home.stitched() == DATA
     assert stat.S_IMODE(note(home).stat().st_mode) == 0o600
     assert DATA.splitlines()[0] not in note(home).read_bytes()
-    found = [
-        one for one in called("doctor", "--json").document()["findings"] if one["kind"] == "hook"
-    ]
-    assert [one["session"] for one in found] == [ID]
-    assert "Cannot" in found[0]["detail"]
-    assert f"sessrotate rotate {ID}" in found[0]["detail"]
+    (found,) = findings()
+    assert found["session"] == ID
+    assert "Cannot" in found["detail"]
+    assert f"sessrotate rotate {ID}" in found["detail"]
     assert "Cannot" in called("doctor").out
     assert called("split", "--in-place", ID).code == 0
     assert called("doctor").code == 0  # it is another file now, however that was done
     home.append(row(80, pad="p" * 30_000) + boundary(82) + row(83))
-    assert call(home, document(home)) == Ended(0, "", "")
-    idle(home)
+    worked(home)
     assert not note(home).exists()
     assert called("doctor").code == 0
 
@@ -627,8 +614,7 @@ def test_a_failure_is_told_by_doctor_until_the_session_is_rotated(home: Home) ->
 @needs_proc
 def test_a_refusal_is_told_by_doctor(home: Home) -> None:
     home.live.write_bytes(DATA + DATA)  # every row is there twice: refused, and says why
-    assert call(home, document(home)) == Ended(0, "", "")
-    idle(home)
+    worked(home)
     refused = called("split", "--in-place", ID)
     if refused.code == 0:
         pytest.fail("it is not refused: this test needs another session")
@@ -642,8 +628,7 @@ def test_a_worker_that_was_killed_is_told_by_doctor_once_nobody_works_any_more(h
         "import os\nfrom sessrotate.in_place import operations as in_place\n"
         "in_place.rotate_session = lambda *a, **k: os.kill(os.getpid(), 9)"
     )
-    assert call(home, document(home), program=killed) == Ended(0, "", "")
-    idle(home)
+    worked(home, document(home), program=killed)
     with locks.alone(home.where, 1):
         assert called("doctor").code == 0
     assert "stopped before it finished" in called("doctor").out
@@ -658,8 +643,7 @@ def test_an_error_that_nobody_expected_is_told_without_what_it_says(home: Home) 
         "def broken(*a, **k): raise KeyError('secret words')\n"
         "in_place.rotate_session = broken"
     )
-    assert call(home, document(home), program=broken) == Ended(0, "", "")
-    idle(home)
+    worked(home, document(home), program=broken)
     assert b"secret" not in note(home).read_bytes()
     assert "KeyError in broken" in called("doctor").out
 
@@ -668,8 +652,7 @@ def test_an_error_that_nobody_expected_is_told_without_what_it_says(home: Home) 
 def test_where_nothing_can_be_written_nothing_happens(home: Home) -> None:
     home.config.chmod(0o500)
     try:
-        assert call(home, document(home), program=UNPRIVILEGED) == Ended(0, "", "")
-        idle(home)
+        worked(home, program=UNPRIVILEGED)
         assert home.live.read_bytes() == DATA
         assert command_line.names_in(home.config) == ["projects"]
     finally:
@@ -685,8 +668,7 @@ def test_a_rotation_that_had_no_room_even_for_a_note_is_a_finding(home: Home) ->
         "    real(path, data)\n"
         "fs.create_file_at_once = none"
     )
-    assert call(home, document(home), program=full) == Ended(0, "", "")
-    idle(home)
+    worked(home, document(home), program=full)
     assert note(home).read_bytes() == b""
     (finding,) = called("doctor", "--json").document()["findings"]
     assert (finding["session"], finding["kind"]) == (ID, "hook")
@@ -793,10 +775,7 @@ def test_a_mark_that_an_editor_put_before_the_settings_stays(home: Home, text: b
     written = settings_of(home).read_bytes()
     assert written.startswith(BOM + b"{")
     assert written.count(BOM) == 1
-    assert (
-        LINE
-        in json.loads(written.decode("utf-8-sig"))["hooks"]["SessionEnd"][0]["hooks"][0].values()
-    )
+    assert json.loads(written.decode("utf-8-sig"))["hooks"] == HOOKS
     assert "not installed" not in called("doctor").out
     assert run(home, "install").code == 0
     assert settings_of(home).read_bytes() == written
@@ -826,24 +805,21 @@ def test_what_cannot_be_understood_is_refused_and_left(home: Home, data: bytes, 
     assert "Expecting" not in called("doctor").out  # Python's words
 
 
-def test_settings_with_a_second_name_are_refused(home: Home) -> None:
+def test_settings_with_a_second_name_or_that_are_no_file_are_refused(home: Home) -> None:
+    os.mkfifo(settings_of(home))
+    assert_one_sentence(run(home, "install"), 77)
+    settings_of(home).unlink()
     write(settings_of(home), b"{}")
     (home.config / "other.json").hardlink_to(settings_of(home))
     assert_one_sentence(run(home, "install"), 77)
 
 
-def test_settings_that_are_no_file_are_refused(home: Home) -> None:
-    os.mkfifo(settings_of(home))
-    assert_one_sentence(run(home, "install"), 77)
-
-
-@pytest.mark.parametrize("before", [b'{"a": 1}', None])
-@pytest.mark.parametrize("after", [b'{"a": 2}', None])
+@pytest.mark.parametrize(
+    ("before", "after"), [(b'{"a": 1}', b'{"a": 2}'), (b'{"a": 1}', None), (None, b'{"a": 2}')]
+)
 def test_what_another_process_changed_meanwhile_stays(
     home: Home, before: bytes | None, after: bytes | None
 ) -> None:
-    if before == after:
-        return
     path = settings_of(home)
     if before is not None:
         path.write_bytes(before)
@@ -926,17 +902,8 @@ def test_a_full_disk_leaves_the_settings_as_they_are(home: Home) -> None:
 def test_what_is_installed_works_in_a_shell_that_knows_nothing(home: Home) -> None:
     assert run(home, "install", "--min-gain", LIMIT).code == 0
     (group,) = json.loads(settings_of(home).read_bytes())["hooks"]["SessionEnd"]
-    done = subprocess.run(
-        ["/bin/sh", "-c", group["hooks"][0]["command"]],
-        env={"HOME": "/nonexistent", "PATH": "/nonexistent", **home.env},
-        cwd="/",
-        input=document(home),
-        capture_output=True,
-        check=False,
-        timeout=SECONDS,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    idle(home)
+    knows_nothing = ("/usr/bin/env", "-u", "LC_ALL", "-u", "TERM", "PATH=/nonexistent", "/bin/sh")
+    worked(home, None, "-c", f"cd /; {group['hooks'][0]['command']}", program=knows_nothing)
     assert home.archived()
 
 

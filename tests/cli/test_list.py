@@ -21,7 +21,7 @@ from sessrotate.reports import discovery
 from sessrotate.retention import put_away
 from sessrotate.system import disk_use, in_use
 from support import command_line, fakes, homes, processes
-from support.command_line import ID, assert_one_sentence, called, has_colour, piped, raw_controls
+from support.command_line import ID, assert_one_sentence, called, has_colour, raw_controls
 from support.homes import Home
 
 ROOT = Path(__file__).parents[2]
@@ -183,7 +183,7 @@ def test_a_session_that_was_put_away_counts_with_its_archive(home: Home) -> None
     assert ids() == [LARGE, ID, OTHER]
     assert ids("--min-size", "100K") == [LARGE]
     assert [each["session"] for each in listed() if each["put_away"]] == [LARGE]
-    said = piped("list", env=home.env).out
+    said = called("list").out
     assert " 1 put away," in said.splitlines()[0]
     assert re.search(rf"^{LARGE[:8]}\S* +put away ", said, re.MULTILINE)
 
@@ -193,7 +193,7 @@ def test_a_live_file_that_is_gone_is_not_called_put_away(home: Home) -> None:
     home.live.unlink()
     (found,) = listed()
     assert (found["live"], found["put_away"]) == (False, False)
-    assert re.search(rf"^{ID[:8]}\S* +gone ", piped("list", env=home.env).out, re.MULTILINE)
+    assert re.search(rf"^{ID[:8]}\S* +gone ", called("list").out, re.MULTILINE)
 
 
 def test_what_a_session_takes_of_the_disk_is_what_du_says(home: Home) -> None:
@@ -333,7 +333,7 @@ def test_garbage_is_collected_afterwards_as_before(
 
 def test_a_pipe_gets_text_without_colours(home: Home) -> None:
     add(home, OTHER, HOSTILE, cwd=HOSTILE)
-    ended = piped("list", env=home.env)
+    ended = called("list")
     assert (ended.code, ended.err) == (0, "")
     assert not has_colour(ended.out)
     assert not raw_controls(ended.out)
@@ -409,7 +409,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_listed(home: Home) -> None:
     broken.symlink_to(home.live.with_name("loop.jsonl"))
     os.mkfifo(home.live.with_name("pipe.jsonl"))
     home.live.with_name(f"{LARGE}.jsonl").mkdir()
-    ended = piped("list", env=home.env)
+    ended = called("list")
     assert ended.code == 0
     assert {line.split()[0] for line in table(ended.out)[1:]} == {ID[:8], OTHER[:8]}
 
@@ -417,7 +417,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_listed(home: Home) -> None:
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission_is_shown_and_told(home: Home) -> None:
     add(home, OTHER).chmod(0)
-    ended = piped("list", env=home.env)
+    ended = called("list")
     assert ended.code == 0
     assert OTHER[:8] in ended.out
     assert "Permission denied" in ended.err

@@ -22,7 +22,6 @@ from support.command_line import (
     ID,
     assert_one_sentence,
     called,
-    piped,
     raw_controls,
 )
 from support.homes import Home, another, snapshot
@@ -79,10 +78,10 @@ def test_every_rule_of_the_policy_is_an_option_and_a_setting(home: Home) -> None
 
 def test_a_dry_run_shows_what_the_run_does_and_changes_nothing(home: Home) -> None:
     before = snapshot(home.config)
-    shown = piped("prune", ID, *LAST_TWO, "--dry-run", env=home.env)
+    shown = called("prune", ID, *LAST_TWO, "--dry-run")
     assert shown.code == 0
     assert snapshot(home.config) == before
-    done = piped("prune", ID, *LAST_TWO, "--yes", env=home.env)
+    done = called("prune", ID, *LAST_TWO, "--yes")
     assert done.code == 0
     *plan, last = shown.out.splitlines()
     assert done.out.splitlines()[:-1] == plan
@@ -119,11 +118,11 @@ def test_json_has_the_keys_that_others_read(home: Home) -> None:
 
 def test_a_script_must_say_yes(home: Home) -> None:
     before = snapshot(home.config)
-    ended = piped("prune", ID, *LAST_TWO, env=home.env)
+    ended = called("prune", ID, *LAST_TWO)
     assert ended.code == 2
     assert "--yes" in ended.err
     assert snapshot(home.config) == before
-    assert piped("prune", ID, "--keep-last", "9", env=home.env).code == 0  # nothing to be asked
+    assert called("prune", ID, "--keep-last", "9").code == 0  # nothing to be asked
 
 
 @pytest.mark.parametrize(("answer", "code"), ANSWERS.items(), ids=repr)

@@ -149,35 +149,26 @@ def test_a_row_behind_a_byte_order_mark_is_read_as_any_other(home: Home) -> None
         assert called(*command).out.encode() == data
 
 
-@pytest.mark.parametrize("rotated", [False, True])
-def test_what_a_resume_sends_is_shown_as_text(home: Home, rotated: bool) -> None:
-    if rotated:
-        home.rotate()
-    ended = piped("read", ID[:8], env=home.env)
+def test_what_a_resume_sends_is_shown_as_text(either: Home) -> None:
+    ended = called("read", ID[:8])
     expected = TAIL.replace(UNREAD[0], "").replace(UNREAD[1], "")
     assert (ended.code, ended.out, ended.err) == (0, expected, "")
 
 
-@pytest.mark.parametrize("rotated", [False, True])
-def test_all_of_it_is_shown_with_history(home: Home, rotated: bool) -> None:
-    if rotated:
-        home.rotate()
+def test_all_of_it_is_shown_with_history(either: Home) -> None:
     expected = sized(HEAD + TAIL)
-    ended = piped("read", home.live, "--history", env=home.env)
+    ended = called("read", either.live, "--history")
     assert (ended.code, ended.out, ended.err) == (0, expected, HIDDEN)
-    assert piped("read", home.live, "--history", "--quiet", env=home.env).err == ""
+    assert called("read", either.live, "--history", "--quiet").err == ""
 
 
-@pytest.mark.parametrize("rotated", [False, True])
-def test_lines_are_byte_exact(home: Home, rotated: bool) -> None:
-    if rotated:
-        home.rotate()
+def test_lines_are_byte_exact(either: Home) -> None:
     lines = ("--format", "jsonl")
-    ended = piped("read", ID, "--history", *lines, env=home.env)
-    assert ended.out == piped("stitch", ID, env=home.env).out == decoded(DATA)
-    assert piped("read", ID, "--segment", "1", *lines, env=home.env).out == decoded(LAST)
+    ended = called("read", ID, "--history", *lines)
+    assert ended.out == called("stitch", ID).out == decoded(DATA)
+    assert called("read", ID, "--segment", "1", *lines).out == decoded(LAST)
     sent = LAST.replace(TORN, b"").replace(LATIN, b"")
-    assert piped("read", ID, *lines, env=home.env).out == decoded(sent)
+    assert called("read", ID, *lines).out == decoded(sent)
 
 
 def test_a_torn_last_line_stays_torn(tmp_path: Path) -> None:
@@ -204,10 +195,10 @@ def test_only_the_live_file_is_opened_for_what_a_resume_sends(home: Home) -> Non
     home.rotate()
     for file in home.segments():
         file.write_bytes(b"")
-    before = piped("read", ID, env=home.env)
+    before = called("read", ID)
     assert (before.code, before.err) == (0, "")
     assert "last answer" in before.out
-    assert_one_sentence(piped("read", ID, "--history", "--format", "jsonl", env=home.env), 74)
+    assert_one_sentence(called("read", ID, "--history", "--format", "jsonl"), 74)
 
 
 def test_no_archived_segment_is_even_opened_for_it(home: Home) -> None:
@@ -228,20 +219,20 @@ def test_one_segment_is_read_without_the_others(home: Home) -> None:
     home.append(boundary(50) + prompt(51, "newest"))
     home.rotate()
     home.segment(0).write_bytes(b"")
-    lines = piped("read", ID, "--segment", "1", "--format", "jsonl", env=home.env)
+    lines = called("read", ID, "--segment", "1", "--format", "jsonl")
     assert lines.out == decoded(LAST)
-    both = piped("read", ID, "--segment", "2", "--segment", "1", "--segment", "2", env=home.env)
+    both = called("read", ID, "--segment", "2", "--segment", "1", "--segment", "2")
     assert both.out.index("last answer") < both.out.index("newest")
     assert both.out.count("newest") == 1
-    assert_one_sentence(piped("read", ID, "--segment", "7", env=home.env), 2)
+    assert_one_sentence(called("read", ID, "--segment", "7"), 2)
 
 
 def test_gaps_are_refused_or_told(home: Home) -> None:
     home.append(boundary(50) + prompt(51, "newest"))
     home.rotate()
     home.segment(0).unlink()
-    assert_one_sentence(piped("read", ID, "--history", env=home.env), 74)
-    allowed = piped("read", ID, "--history", "--allow-gaps", env=home.env)
+    assert_one_sentence(called("read", ID, "--history"), 74)
+    allowed = called("read", ID, "--history", "--allow-gaps")
     assert allowed.code == 0
     assert "Segment 0" in allowed.err
     assert "newest" in allowed.out
@@ -252,12 +243,12 @@ def test_what_is_read_of_a_damaged_segment_is_said_to_be_doubtful(home: Home) ->
     home.rotate()
     changed = homes.content(home.segment(0)).replace(b"answer", b"ANSWER")
     homes.rewrite(home.segment(0), changed)
-    allowed = piped("read", ID, "--history", "--allow-gaps", env=home.env)
+    allowed = called("read", ID, "--history", "--allow-gaps")
     assert allowed.code == 0
     assert "Segment 0" in allowed.err
     assert "What is read from it may be wrong." in allowed.err
     home.segment(0).unlink()
-    assert "may be wrong" not in piped("read", ID, "--history", "--allow-gaps", env=home.env).err
+    assert "may be wrong" not in called("read", ID, "--history", "--allow-gaps").err
 
 
 MANNERS = [[], ["--brief"], ["--grep", "9"], ["--format", "markdown"]]

@@ -49,7 +49,7 @@ def log(home: Home) -> Path:
 
 
 def test_a_run_ends_with_one_line_and_0(home: Home) -> None:
-    ended = piped("run", env=home.env)
+    ended = called("run")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.count("\n") == 1
     assert ended.out.startswith("Rotated 1 session (")
@@ -58,7 +58,7 @@ def test_a_run_ends_with_one_line_and_0(home: Home) -> None:
     assert home.archived() == {f"{ID}.2.jsonl.zst", f"{ID}.3.jsonl.zst", "manifest.json"}
     (end,) = (line for line in log(home).read_text().splitlines() if '"session"' not in line)
     assert json.loads(end)["code"] == 0
-    ended = piped("run", env=home.env)
+    ended = called("run")
     assert (ended.code, ended.out, ended.err) == (0, "Nothing to do.\n", "")
     assert log(home).read_bytes().count(b'"seconds"') == 2
 
@@ -76,7 +76,7 @@ def test_it_says_that_it_passes_over_what_was_restored() -> None:
 def test_a_dry_run_shows_all_of_it_and_changes_nothing(home: Home) -> None:
     home.rotate()
     before = snapshot(home.config.parent)
-    ended = piped("run", "--dry-run", env=home.env)
+    ended = called("run", "--dry-run")
     assert (ended.code, ended.err) == (0, "")
     assert "xdg-config/sessrotate/config.toml" in ended.out
     assert "nothing to do" in ended.out
@@ -86,9 +86,10 @@ def test_a_dry_run_shows_all_of_it_and_changes_nothing(home: Home) -> None:
     assert snapshot(home.config.parent) == before
 
 
-def test_a_dry_run_without_rules_says_what_is_not_configured(home: Home, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("home")
+def test_a_dry_run_without_rules_says_what_is_not_configured(tmp_path: Path) -> None:
     other = write(tmp_path / "o.toml", b"rotate.min_gain = false\n")
-    ended = piped("run", "-n", "--config", other, env=home.env)
+    ended = called("run", "-n", "--config", other)
     told, last = ended.out.splitlines()[1:]
     assert told.startswith("Not configured: rotate, ")
     assert last == "Would change nothing."
@@ -114,12 +115,12 @@ def test_programs_get_one_document(home: Home) -> None:
 
 def test_a_failure_is_one_sentence_and_its_code(home: Home) -> None:
     home.live.with_suffix(".copy").hardlink_to(home.live)
-    ended = piped("run", env=home.env)
+    ended = called("run")
     assert ended.code == 77
     assert ended.out == "Nothing to do; 1 failed.\n"
     assert ended.err.startswith(f"sessrotate: rotate {ID}: ")
     assert ended.err.count("\n") == 1
-    document = piped("run", "--json", env=home.env).document()
+    document = called("run", "--json").document()
     assert document["code"] == 77
     codes = [session["code"] for step in document["steps"] for session in step["sessions"]]
     assert codes == [77]
@@ -127,7 +128,7 @@ def test_a_failure_is_one_sentence_and_its_code(home: Home) -> None:
 
 def test_two_at_once_are_one_and_a_75_that_names_it(home: Home) -> None:
     with locks.only_run(place.run_lock()):
-        ended = piped("run", env=home.env)
+        ended = called("run")
     assert_one_sentence(ended, 75)
     assert f"process {os.getpid()}" in ended.err
     assert not log(home).exists()
@@ -150,7 +151,7 @@ def test_the_lock_is_held_from_the_first_step_to_the_last(home: Home) -> None:
     )
     try:
         with go.open("w"):  # returns when the first one waits
-            second = piped("run", env=home.env)
+            second = called("run")
         assert_one_sentence(second, 75)
         assert f"process {first.pid}" in second.err
         out, _ = first.communicate(timeout=command_line.SECONDS)
@@ -170,7 +171,7 @@ def test_a_run_that_is_ended_by_the_system_is_logged_and_the_next_one_goes_on(ho
     ended = piped("run", env=home.env, program=program)
     assert ended.code == 130
     assert json.loads(log(home).read_bytes())["code"] == 130
-    ended = piped("run", env=home.env)
+    ended = called("run")
     assert ended.code == 0
     assert ended.out.startswith("Recovered 1 session")
     assert {problem.kind for problem in home.problems()} == {"pruned"}
@@ -183,7 +184,7 @@ def test_a_run_that_was_killed_is_in_nobodys_way(home: Home) -> None:
         "fleet.sessions = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert piped("run", env=home.env, program=program).code == -signal.SIGKILL
-    assert piped("run", env=home.env).code == 0
+    assert called("run").code == 0
     there = {*names_in(place.run_lock().parent)}
     assert there == {f"{ID}.lock", "run"}
 
@@ -200,7 +201,7 @@ def test_a_full_disk_is_74_and_all_is_as_before(home: Home) -> None:
     ended = piped("run", env=home.env, program=limited("RLIMIT_FSIZE", 200))
     assert ended.code == 74
     assert home.live.read_bytes() == DATA
-    assert piped("run", env=home.env).code == 0
+    assert called("run").code == 0
 
 
 def test_on_a_terminal_it_is_the_same_line(home: Home) -> None:

@@ -23,6 +23,7 @@ from support.command_line import (
     SECONDS,
     assert_one_sentence,
     boundary,
+    called,
     has_colour,
     on_terminal,
     piped,
@@ -60,8 +61,8 @@ def env(home: Home, tmp_path: Path) -> dict[str, str]:
     }
 
 
-def hits(env: dict[str, str], *arguments: str) -> list[dict[str, object]]:
-    ended = piped("search", "--json", *arguments, env=env)
+def hits(*arguments: str) -> list[dict[str, object]]:
+    ended = called("search", "--json", *arguments)
     assert ended.code in {0, 1}, ended
     return [json.loads(line) for line in ended.out.splitlines()]
 
@@ -77,29 +78,27 @@ def commands(text: str) -> list[list[str]]:
 # ── where it is looked for ───────────────────────────────────────────────────────────────────
 
 
-def test_what_an_agent_said_is_found_and_shown_by_its_path(home: Home, env: dict[str, str]) -> None:
+def test_what_an_agent_said_is_found_and_shown_by_its_path(home: Home) -> None:
     said = b"".join(
         json.dumps({**json.loads(line), "isSidechain": True, "agentId": "a1"}).encode() + b"\n"
         for line in (prompt(71, "look into it"), answer(72, "a thimble in the agent"))
     )
     path = write(home.live.with_suffix("") / "subagents" / "agent-a1.jsonl", said)
-    (hit,) = hits(env, "thimble")
+    (hit,) = hits("thimble")
     assert (hit["session"], hit["text"]) == (str(path), "a thimble in the agent")
-    ended = piped("search", "thimble", env=env)
+    ended = called("search", "thimble")
     (command,) = commands(ended.out)
     assert command[:2] == ["read", str(path)]
-    assert "a thimble in the agent" in piped(*command, env=env).out
+    assert "a thimble in the agent" in called(*command).out
     home.rotate()
-    assert len(hits(env, "thimble")) == 1
+    assert len(hits("thimble")) == 1
 
 
 # ── what is shown ────────────────────────────────────────────────────────────────────────────
 
 
-def test_hits_stand_below_their_session_each_with_the_command_that_shows_it(
-    home: Home, env: dict[str, str]
-) -> None:
-    ended = piped("search", "needle", env=env)
+def test_hits_stand_below_their_session_each_with_the_command_that_shows_it(home: Home) -> None:
+    ended = called("search", "needle")
     offset = len(boundary(60))
     assert (ended.code, ended.err) == (0, "")
     assert ended.out == (
@@ -112,34 +111,28 @@ def test_hits_stand_below_their_session_each_with_the_command_that_shows_it(
     assert home.live.exists()
 
 
-@pytest.mark.parametrize("state", ["live", "rotated"])
+@pytest.mark.usefixtures("either")
 @pytest.mark.parametrize(
     "pattern", ["first prompt", "it broke", "a hidden", "caveat", "of the agent", "^att$", "make"]
 )
-def test_the_command_that_is_shown_shows_the_hit(
-    home: Home, env: dict[str, str], pattern: str, state: str
-) -> None:
-    if state != "live":
-        home.rotate()
-    (command,) = commands(piped("search", pattern, env=env).out)
-    shown = piped(*command, env=env)
+def test_the_command_that_is_shown_shows_the_hit(pattern: str) -> None:
+    (command,) = commands(called("search", pattern).out)
+    shown = called(*command)
     assert shown.code == 0
     first = "\n".join(shown.out.split("\n")[:8])
     assert pattern.strip("^$") in first
 
 
-def test_newest_sessions_come_first(home: Home, env: dict[str, str]) -> None:
+def test_newest_sessions_come_first(home: Home) -> None:
     write(home.live.with_name(f"{NEWER}.jsonl"), later(DATA, NEWER))
-    assert [hit["session"] for hit in hits(env, "needle")] == [NEWER, ID]
-    headings = [
-        line for line in piped("search", "needle", env=env).out.split("\n") if "first" in line
-    ]
+    assert [hit["session"] for hit in hits("needle")] == [NEWER, ID]
+    headings = [line for line in called("search", "needle").out.split("\n") if "first" in line]
     assert [line[:8] for line in headings] == [NEWER[:8], ID[:8]]
 
 
 @pytest.mark.usefixtures("home")
-def test_json_is_an_object_a_line(env: dict[str, str]) -> None:
-    assert hits(env, "in the") == [
+def test_json_is_an_object_a_line() -> None:
+    assert hits("in the") == [
         {
             "session": ID,
             "client": "claude",
@@ -155,10 +148,10 @@ def test_json_is_an_object_a_line(env: dict[str, str]) -> None:
     ]
 
 
-def test_lines_around_a_hit_are_shown_with_context(home: Home, env: dict[str, str]) -> None:
+def test_lines_around_a_hit_are_shown_with_context(home: Home) -> None:
     text = "\n".join(f"line {n}" for n in range(20))
     home.append(prompt(70, text))
-    shown = piped("search", "line (3|5|15)$", "-C", "1", env=env).out.split("\n")[2:]
+    shown = called("search", "line (3|5|15)$", "-C", "1").out.split("\n")[2:]
     assert shown == [
         *("      line 2", "    > line 3", "      line 4", "    > line 5", "      line 6", "    --"),
         *("      line 14", "    > line 15", "      line 16", ""),
@@ -171,8 +164,8 @@ def test_a_match_is_marked_on_a_terminal_unless_colours_are_not_wanted(env: dict
     shown = on_terminal("search", "needle", env=env).out
     assert "the \x1b[1;31mneedle\x1b[0m\n" in shown
     assert not has_colour(on_terminal("search", "needle", env={**env, "NO_COLOR": "1"}).out)
-    assert not has_colour(piped("search", "needle", env=env).out)
-    assert without_ansi(shown) == piped("search", "needle", env=env).out
+    assert not has_colour(called("search", "needle").out)
+    assert without_ansi(shown) == called("search", "needle").out
 
 
 def test_a_session_cannot_command_a_terminal(home: Home, env: dict[str, str]) -> None:
@@ -182,7 +175,7 @@ def test_a_session_cannot_command_a_terminal(home: Home, env: dict[str, str]) ->
     assert raw_controls(ended.out) == set()
     assert "\u202e" not in ended.out
     assert "needle tab" in ended.out
-    lines = piped("search", "--json", "needle", env=env).out
+    lines = called("search", "--json", "needle").out
     assert lines.isascii()
     assert raw_controls(lines) == set()
 
@@ -190,62 +183,58 @@ def test_a_session_cannot_command_a_terminal(home: Home, env: dict[str, str]) ->
 # ── what is searched ─────────────────────────────────────────────────────────────────────────
 
 
-def test_what_people_see_is_searched_and_with_raw_what_is_in_the_file(
-    home: Home, env: dict[str, str]
-) -> None:
+def test_what_people_see_is_searched_and_with_raw_what_is_in_the_file(home: Home) -> None:
     home.append(answer(70, call("Bash", "t9", command='echo "größe"\nls')))
-    assert len(hits(env, 'echo "größe"$')) == 1
-    assert hits(env, "tool_use") == []
-    raw = hits(env, "--raw", "-F", 'echo \\"größe\\"\\nls')
+    assert len(hits('echo "größe"$')) == 1
+    assert hits("tool_use") == []
+    raw = hits("--raw", "-F", 'echo \\"größe\\"\\nls')
     assert [hit["text"] for hit in raw] != []
-    (command,) = commands(piped("search", "--raw", "-F", '\\"größe', env=env).out)
-    assert piped(*command, env=env).out.encode() == answer(
+    (command,) = commands(called("search", "--raw", "-F", '\\"größe').out)
+    assert called(*command).out.encode() == answer(
         70, call("Bash", "t9", command='echo "größe"\nls')
     )
 
 
-def test_a_command_is_found_as_it_was_typed(home: Home, env: dict[str, str]) -> None:
+def test_a_command_is_found_as_it_was_typed(home: Home) -> None:
     tags = "<command-name>/review</command-name>\n<command-args>the walrus</command-args>"
     home.append(prompt(70, tags) + prompt(71, "<bash-input>ls -la</bash-input>"))
-    (command,) = hits(env, "-F", "/review the walrus")
+    (command,) = hits("-F", "/review the walrus")
     assert command["text"] == "/review the walrus"
-    assert [each["text"] for each in hits(env, "-F", "!ls -la")] == ["!ls -la"]
-    assert hits(env, "-F", "<command-args>") == []
-    assert len(hits(env, "-F", "<command-args>the", "--raw")) == 1
-    ended = piped("read", ID, "--history", "--grep", "^/review the", env=env)
+    assert [each["text"] for each in hits("-F", "!ls -la")] == ["!ls -la"]
+    assert hits("-F", "<command-args>") == []
+    assert len(hits("-F", "<command-args>the", "--raw")) == 1
+    ended = called("read", ID, "--history", "--grep", "^/review the")
     assert "/review the walrus" in ended.out
 
 
-def test_lines_are_matched_as_by_read(home: Home, env: dict[str, str]) -> None:
+def test_lines_are_matched_as_by_read(home: Home) -> None:
     home.append(prompt(70, "line one\nline two"))
-    assert [each["text"] for each in hits(env, "^line two$")] == ["line two"]
-    assert "line two" in piped("read", ID, "--history", "--grep", "^line two$", env=env).out
+    assert [each["text"] for each in hits("^line two$")] == ["line two"]
+    assert "line two" in called("read", ID, "--history", "--grep", "^line two$").out
 
 
-def test_case_and_expressions_are_as_asked(home: Home, env: dict[str, str]) -> None:
+def test_case_and_expressions_are_as_asked(home: Home) -> None:
     home.append(prompt(70, "a.b(c"))
-    assert len(hits(env, "-i", "NEEDLE")) == 1
-    assert hits(env, "NEEDLE") == []
-    assert len(hits(env, "-F", "a.b(c")) == 1
-    assert hits(env, "-F", "a.b.c") == []
-    assert len(hits(env, "-F", "-i", "A.B(C")) == 1
+    assert len(hits("-i", "NEEDLE")) == 1
+    assert hits("NEEDLE") == []
+    assert len(hits("-F", "a.b(c")) == 1
+    assert hits("-F", "a.b.c") == []
+    assert len(hits("-F", "-i", "A.B(C")) == 1
 
 
-def test_sessions_are_chosen_by_project_client_and_time(home: Home, env: dict[str, str]) -> None:
+def test_sessions_are_chosen_by_project_client_and_time(home: Home) -> None:
     write(home.config / "projects" / "-srv-other" / f"{NEWER}.jsonl", later(DATA, NEWER))
-    assert [hit["session"] for hit in hits(env, "needle", "--project", homes.PROJECT)] == [ID]
-    assert [hit["session"] for hit in hits(env, "needle", "--since", "2026-03-02")] == [NEWER]
-    early = hits(
-        env, "prompt|needle", "--since", "2026-03-01T10:00:14Z", "--project", homes.PROJECT
-    )
+    assert [hit["session"] for hit in hits("needle", "--project", homes.PROJECT)] == [ID]
+    assert [hit["session"] for hit in hits("needle", "--since", "2026-03-02")] == [NEWER]
+    early = hits("prompt|needle", "--since", "2026-03-01T10:00:14Z", "--project", homes.PROJECT)
     assert [hit["text"] for hit in early] == ["the needle"]
-    assert hits(env, "needle", "--client", "codex") == []
-    assert_one_sentence(piped("search", "x", "--client", "nobody", env=env), 2)
-    assert_one_sentence(piped("search", "x", "--since", "yesteryear", env=env), 2)
+    assert hits("needle", "--client", "codex") == []
+    assert_one_sentence(called("search", "x", "--client", "nobody"), 2)
+    assert_one_sentence(called("search", "x", "--since", "yesteryear"), 2)
 
 
 @pytest.mark.usefixtures("home")
-def test_sessions_of_all_clients_are_searched(env: dict[str, str], tmp_path: Path) -> None:
+def test_sessions_of_all_clients_are_searched(tmp_path: Path) -> None:
     rows = Rows()
     rows.add("session_meta", id=codex_sessions.ID, cwd="/srv/demo")
     rows.turn("a needle for codex")
@@ -258,44 +247,42 @@ def test_sessions_of_all_clients_are_searched(env: dict[str, str], tmp_path: Pat
     write(tmp_path / "gemini" / ".gemini" / "tmp" / ("0" * 64) / "chats" / name,
           gemini_sessions.file(gemini_sessions.metadata(), first,
                                gemini_sessions.update(first, kept)))  # fmt: skip
-    found = hits(env, "needle")
+    found = hits("needle")
     assert sorted(str(hit["client"]) for hit in found) == [
         "claude", "codex", "codex", "gemini", "gemini",
     ]  # fmt: skip
-    for command in commands(piped("search", "a needle", env=env).out):
-        shown = piped(*command, env=env)
+    for command in commands(called("search", "a needle").out):
+        shown = called(*command)
         assert (shown.code, "a needle for" in shown.out.split("\n\n")[0]) == (0, True), command
 
 
-def test_a_record_that_stands_twice_is_shown_once(home: Home, env: dict[str, str]) -> None:
+def test_a_record_that_stands_twice_is_shown_once(home: Home) -> None:
     home.append(prompt(61, "the needle\nin the tail", slug="copied"))
-    assert len(hits(env, "needle")) == 1
-    before = hits(env, "prompt|answer")
+    assert len(hits("needle")) == 1
+    before = hits("prompt|answer")
     home.rotate()
-    assert hits(env, "prompt|answer") == before
+    assert hits("prompt|answer") == before
 
 
-def test_what_archive_put_away_is_found_and_shown(home: Home, env: dict[str, str]) -> None:
+def test_what_archive_put_away_is_found_and_shown(home: Home) -> None:
     home.rotate()
-    before = hits(env, "answer|needle")
+    before = hits("answer|needle")
     homes.another(home, OTHER, DATA)
     home.age()
     for path in home.live.parent.glob("*.jsonl"):
         os.utime(path, (1_700_000_000, 1_700_000_000))
-    ended = piped("archive", ID, env=env)
+    ended = called("archive", ID)
     assert ended.code == 0, ended
     assert not home.live.exists()
-    assert [hit for hit in hits(env, "answer|needle") if hit["session"] == ID] == before
-    (command,) = [
-        each for each in commands(piped("search", "needle", env=env).out) if ID[:8] in each
-    ]
-    assert "the needle" in piped(*command, env=env).out
+    assert [hit for hit in hits("answer|needle") if hit["session"] == ID] == before
+    (command,) = [each for each in commands(called("search", "needle").out) if ID[:8] in each]
+    assert "the needle" in called(*command).out
 
 
-def test_pruned_segments_are_said_not_to_be_searched(home: Home, env: dict[str, str]) -> None:
+def test_pruned_segments_are_said_not_to_be_searched(home: Home) -> None:
     home.rotate()
-    assert piped("prune", ID, "--keep-last", "1", "--yes", env=env).code == 0
-    ended = piped("search", "first prompt|needle", env=env)
+    assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
+    ended = called("search", "first prompt|needle")
     assert ended.code == 0
     assert "1 pruned segment was not searched" in ended.err
     assert "the needle" in ended.out
@@ -310,22 +297,22 @@ def test_several_words_are_all_in_one_record_in_any_order(home: Home, env: dict[
         + prompt(71, "a rug, no animal")
         + answer(72, "a rug", call("Bash", "t9", command="ls walrus"))
     )
-    assert [hit["text"] for hit in hits(env, "rug", "walrus")] == [
+    assert [hit["text"] for hit in hits("rug", "walrus")] == [
         "the walrus\nsat on a rug", "a rug\nls walrus",
     ]  # fmt: skip
-    assert len(hits(env, "rug")) == 3
-    assert [hit["text"] for hit in hits(env, "on a rug")] == ["sat on a rug"]
-    assert hits(env, "walrus rug") == []
-    assert len(hits(env, "wal.us|animal", "rug")) == 3
-    assert len(hits(env, "RUG", "-i", "Walrus")) == 2
+    assert len(hits("rug")) == 3
+    assert [hit["text"] for hit in hits("on a rug")] == ["sat on a rug"]
+    assert hits("walrus rug") == []
+    assert len(hits("wal.us|animal", "rug")) == 3
+    assert len(hits("RUG", "-i", "Walrus")) == 2
     assert_one_sentence(piped("search", "walrus", "(", env=env), 2)
 
 
-def test_names_only_and_counts(home: Home, env: dict[str, str]) -> None:
+def test_names_only_and_counts(home: Home) -> None:
     write(home.live.with_name(f"{NEWER}.jsonl"), later(DATA + prompt(70, "a needle"), NEWER))
-    ended = piped("search", "-l", "needle", env=env)
+    ended = called("search", "-l", "needle")
     assert (ended.code, ended.out, ended.err) == (0, f"{NEWER[:8]}\n{ID[:8]}\n", "")
-    ended = piped("search", "-c", "needle", env=env)
+    ended = called("search", "-c", "needle")
     assert ended.out == (
         f"     2 · {NEWER[:8]} · first prompt · {homes.PROJECT} · 2026-03-02 10:01:10\n"
         f"     1 · {ID[:8]} · first prompt · {homes.PROJECT} · 2026-03-01 10:01:02\n"
@@ -333,48 +320,44 @@ def test_names_only_and_counts(home: Home, env: dict[str, str]) -> None:
         "3 hits in 2 of 2 sessions.\n"
     )
     about = {"client": "claude", "project": homes.PROJECT, "title": "first prompt"}
-    assert hits(env, "-l", "needle") == [{"session": each, **about} for each in (NEWER, ID)]
-    assert [hit["hits"] for hit in hits(env, "-c", "needle")] == [2, 1]
-    assert_one_sentence(piped("search", "-l", "-c", "x", env=env), 2)
+    assert hits("-l", "needle") == [{"session": each, **about} for each in (NEWER, ID)]
+    assert [hit["hits"] for hit in hits("-c", "needle")] == [2, 1]
+    assert_one_sentence(called("search", "-l", "-c", "x"), 2)
 
 
-def test_it_stops_where_it_is_asked_to(home: Home, env: dict[str, str]) -> None:
+def test_it_stops_where_it_is_asked_to(home: Home) -> None:
     write(home.live.with_name(f"{NEWER}.jsonl"), later(DATA + prompt(70, "a needle"), NEWER))
     told = "2 hits in 1 session; stopped at 2, there may be more."
-    assert piped("search", "needle", "-m", "2", env=env).out.split("\n")[-2] == told
-    assert len(hits(env, "needle", "-m", "2")) == 2
-    assert piped("search", "needle", "-l", "-m", "1", env=env).out == f"{NEWER[:8]}\n"
-    assert [hit["hits"] for hit in hits(env, "needle", "-c", "-m", "1")] == [2]
-    assert "3 hits in 2 of 2 sessions.\n" in piped("search", "needle", "-m", "9", env=env).out
-    assert piped("search", "needle", "-m", "0", env=env).code == 2
+    assert called("search", "needle", "-m", "2").out.split("\n")[-2] == told
+    assert len(hits("needle", "-m", "2")) == 2
+    assert called("search", "needle", "-l", "-m", "1").out == f"{NEWER[:8]}\n"
+    assert [hit["hits"] for hit in hits("needle", "-c", "-m", "1")] == [2]
+    assert "3 hits in 2 of 2 sessions.\n" in called("search", "needle", "-m", "9").out
+    assert called("search", "needle", "-m", "0").code == 2
 
 
-def test_one_session_is_searched_with_its_agents(
-    home: Home, env: dict[str, str], tmp_path: Path
-) -> None:
+def test_one_session_is_searched_with_its_agents(home: Home, tmp_path: Path) -> None:
     newer = write(home.live.with_name(f"{NEWER}.jsonl"), later(DATA, NEWER))
     said = json.dumps({**json.loads(prompt(71, "needle too")), "isSidechain": True}).encode()
     agents = write(home.live.with_suffix("") / "subagents" / "agent-a1.jsonl", said + b"\n")
     both = {ID, str(agents)}
     for named in (ID, ID[:6], str(home.live)):
-        assert {hit["session"] for hit in hits(env, "needle", "--session", named)} == both
-    assert [hit["session"] for hit in hits(env, "needle", "--session", str(agents))] == [
-        str(agents)
-    ]
-    assert [hit["session"] for hit in hits(env, "needle", "--session", NEWER)] == [NEWER]
+        assert {hit["session"] for hit in hits("needle", "--session", named)} == both
+    assert [hit["session"] for hit in hits("needle", "--session", str(agents))] == [str(agents)]
+    assert [hit["session"] for hit in hits("needle", "--session", NEWER)] == [NEWER]
     home.rotate()
     home.live.unlink()
     for named in (ID, str(home.archive)):
-        found = hits(env, "first prompt", "--session", named)
+        found = hits("first prompt", "--session", named)
         assert [hit["session"] for hit in found] == [ID], named
     outside = write(tmp_path / "elsewhere" / "copy.jsonl", newer.read_bytes())
-    (command,) = commands(piped("search", "needle", "--session", str(outside), env=env).out)
+    (command,) = commands(called("search", "needle", "--session", str(outside)).out)
     assert command[:2] == ["read", str(outside)]
-    assert "> the needle" in piped(*command, env=env).out
-    assert_one_sentence(piped("search", "needle", "--session", "0000", env=env), 2)
+    assert "> the needle" in called(*command).out
+    assert_one_sentence(called("search", "needle", "--session", "0000"), 2)
 
 
-def test_whose_words_they_are_can_be_asked_for(home: Home, env: dict[str, str]) -> None:
+def test_whose_words_they_are_can_be_asked_for(home: Home) -> None:
     home.append(
         answer(70, thinking("a walrus, I think"), "the walrus", call("walrus", "t8", command="x"))
         + result(71, "t8", "no walrus")
@@ -384,43 +367,41 @@ def test_whose_words_they_are_can_be_asked_for(home: Home, env: dict[str, str]) 
     )
 
     def said(*options: str) -> list[object]:
-        return [hit["text"] for hit in hits(env, "walrus", *options)]
+        return [hit["text"] for hit in hits("walrus", *options)]
 
     assert said("--who", "you") == ["walrus?"]
     assert said("--who", "agent") == ["a walrus, I think\nthe walrus", "find a walrus"]
     assert said("--who", "tools") == ["walrus", "no walrus"]
     assert len(said()) == 5
     assert len(said("--raw", "--who", "you")) == 1
-    assert hits(env, "walrus", "find", "--who", "you") == []
-    assert_one_sentence(piped("search", "x", "--who", "me", env=env), 2)
+    assert hits("walrus", "find", "--who", "you") == []
+    assert_one_sentence(called("search", "x", "--who", "me"), 2)
 
 
-def test_what_was_written_until_then_is_found(home: Home, env: dict[str, str]) -> None:
+def test_what_was_written_until_then_is_found(home: Home) -> None:
     write(home.live.with_name(f"{NEWER}.jsonl"), later(DATA, NEWER))
-    assert [hit["session"] for hit in hits(env, "needle", "--until", "2026-03-01")] == [ID]
+    assert [hit["session"] for hit in hits("needle", "--until", "2026-03-01")] == [ID]
     both = ("--since", "2026-03-01T10:00:13Z", "--until", "2026-03-01T10:00:14Z")
-    assert [hit["text"] for hit in hits(env, "second", *both)] == ["second prompt", "second answer"]
-    assert hits(env, "needle", "--until", "99w") == []
-    assert_one_sentence(piped("search", "x", "--until", "yesteryear", env=env), 2)
+    assert [hit["text"] for hit in hits("second", *both)] == ["second prompt", "second answer"]
+    assert hits("needle", "--until", "99w") == []
+    assert_one_sentence(called("search", "x", "--until", "yesteryear"), 2)
 
 
 @pytest.mark.parametrize("typed", ["café", "cafe\u0301"])
-def test_accents_are_found_however_they_are_written(
-    home: Home, env: dict[str, str], typed: str
-) -> None:
+def test_accents_are_found_however_they_are_written(home: Home, typed: str) -> None:
     folder = home.config / "projects" / "-srv-Cafe--U-ber"
     told = {"cwd": "/srv/Cafe\u0301-U\u0308ber"}
     rows = prompt(1, "a café in Zürich", **told) + prompt(
         2, "Re\u0301sume\u0301-cafe\u0301", **told
     )
     write(folder / f"{NEWER}.jsonl", later(rows, NEWER))
-    assert len(hits(env, typed)) == 2
-    assert len(hits(env, "-F", typed, "-i")) == 2
-    assert len(hits(env, f"{typed}$")) == 1
-    assert len(hits(env, typed, "--raw")) == 1
+    assert len(hits(typed)) == 2
+    assert len(hits("-F", typed, "-i")) == 2
+    assert len(hits(f"{typed}$")) == 1
+    assert len(hits(typed, "--raw")) == 1
     for project in ("Café-Über", "Cafe\u0301-U\u0308ber", "/srv/Café-Über"):
-        assert len(hits(env, typed, "--project", project)) == 2
-        assert NEWER in piped("list", "--json", "--project", project, env=env).out
+        assert len(hits(typed, "--project", project)) == 2
+        assert NEWER in called("list", "--json", "--project", project).out
 
 
 # ── how it ends ──────────────────────────────────────────────────────────────────────────────
@@ -428,7 +409,7 @@ def test_accents_are_found_however_they_are_written(
 
 @pytest.mark.usefixtures("home")
 def test_nothing_found_is_exit_code_1_and_no_word(env: dict[str, str]) -> None:
-    ended = piped("search", "nowhere to be found", env=env)
+    ended = called("search", "nowhere to be found")
     assert (ended.code, ended.out, ended.err) == (1, "", "")
     assert piped("search", "needle", env={**env, "CLAUDE_CONFIG_DIR": "/nonexistent"}).code == 1
 
@@ -449,33 +430,29 @@ def test_a_terminal_is_told_how_far_it_is_and_that_nothing_was_found(
     assert ended.err == f"{shown}sessrotate: Nothing found in 1 session.\n"
     ended = on_terminal("search", "needle", env={**env, "NO_COLOR": "1"})
     assert ended.err == shown.replace("0 hits", "1 hit")
-    assert ended.out == piped("search", "needle", env=env).out
+    assert ended.out == called("search", "needle").out
     assert "1 of 1 session" in on_terminal("search", "-l", "needle", env=env).err
-    assert piped("search", "nowhere", env=env).err == ""
+    assert called("search", "nowhere").err == ""
 
 
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
     "options", [("--project", "/nope"), ("--client", "codex"), ("--since", "2027-01-01")]
 )
-def test_options_that_leave_nothing_to_be_found_are_named(
-    env: dict[str, str], options: tuple[str, ...]
-) -> None:
-    ended = piped("search", "needle", *options, env=env)
+def test_options_that_leave_nothing_to_be_found_are_named(options: tuple[str, ...]) -> None:
+    ended = called("search", "needle", *options)
     assert (ended.code, ended.out) == (1, "")
     said = "Nothing found in 0 of 1 session: the options leave the others out."
     assert ended.err == f"sessrotate: {said}\n"
 
 
-def test_a_damaged_session_is_named_and_the_rest_is_searched(
-    home: Home, env: dict[str, str]
-) -> None:
+def test_a_damaged_session_is_named_and_the_rest_is_searched(home: Home) -> None:
     home.rotate()
     homes.another(home, OTHER, later(DATA, OTHER))
     broken = home.segment(0)
     homes.rewrite(broken, homes.content(broken).replace(b"first answer", b"FIRST answer"))
     write(home.live.with_name("77777777-0000-4000-a000-000000000009.jsonl"), b"no session\n" * 9)
-    ended = piped("search", "needle", env=env)
+    ended = called("search", "needle")
     assert ended.code == 74
     assert [line.split(" · ")[0] for line in ended.out.split("\n") if "first" in line] == [
         OTHER[:8], ID[:8],
@@ -500,16 +477,16 @@ def test_ctrl_c_ends_it_with_130(home: Home, env: dict[str, str]) -> None:
 # ── at a place ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_read_shows_all_from_a_place_on(home: Home, env: dict[str, str]) -> None:
-    whole = piped("read", ID, "--history", env=env).out
+def test_read_shows_all_from_a_place_on(home: Home) -> None:
+    whole = called("read", ID, "--history").out
     second = DATA.index(b"second prompt")
     start = DATA.rindex(b"\n", 0, second) + 1
     for _ in range(2):
-        shown = piped("read", ID, "--at", f"0:{start}", env=env).out
+        shown = called("read", ID, "--at", f"0:{start}").out
         assert whole.endswith(shown)
         assert shown.startswith("You · 2026-03-01 10:00:13\n> second prompt\n")
-        assert piped("read", ID, "--at", f"0:{second}", env=env).out == shown
-        raw = piped("read", ID, "--at", f"0:{start}", "--format", "jsonl", env=env).out
+        assert called("read", ID, "--at", f"0:{second}").out == shown
+        raw = called("read", ID, "--at", f"0:{start}", "--format", "jsonl").out
         assert raw.encode() == DATA[start:]
         home.rotate()
 
@@ -528,7 +505,7 @@ def test_two_processes_find_what_one_finds_in_bounded_memory(
     long = prompt(9001, "z" * (40 * MIB) + "needle")
     path = write(home.live.with_name(f"{NEWER}.jsonl"), later(b"".join([*rows, long]), NEWER))
     assert path.stat().st_size > 64 * MIB
-    here = hits(env, word)  # beside the threads of this process, nothing is forked
+    here = hits(word)  # beside the threads of this process, nothing is forked
     program = (
         str(shutil.which("env")),
         *(f"{name}={value}" for name, value in env.items()),

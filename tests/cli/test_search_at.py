@@ -23,9 +23,9 @@ from support.command_line import (
     REAL,
     assert_one_sentence,
     boundary,
+    called,
     has_colour,
     on_terminal,
-    piped,
     raw_controls,
     without_ansi,
     write,
@@ -99,9 +99,9 @@ def env(home: Home, tmp_path: Path) -> dict[str, str]:
     }
 
 
-def commands(env: dict[str, str], *arguments: str) -> list[list[str]]:
+def commands(*arguments: str) -> list[list[str]]:
     """Return the commands that `search` prints, without the program's name."""
-    lines = piped("search", *arguments, env=env).out.split("\n")
+    lines = called("search", *arguments).out.split("\n")
     return [
         shlex.split(line.split(" · sessrotate ")[1]) for line in lines if " · sessrotate " in line
     ]
@@ -124,38 +124,33 @@ SEARCHES = [
 ]
 
 
-@pytest.mark.parametrize("state", ["live", "rotated"])
+@pytest.mark.usefixtures("either")
 @pytest.mark.parametrize(("words", "pattern", "count"), SEARCHES)
-def test_every_hit_is_shown_within_twenty_lines(
-    home: Home, env: dict[str, str], state: str, words: list[str], pattern: str, count: int
-) -> None:
-    if state == "rotated":
-        home.rotate()
-        assert home.segments(), "there are compressed segments"
-    found = commands(env, *words)
+def test_every_hit_is_shown_within_twenty_lines(words: list[str], pattern: str, count: int) -> None:
+    found = commands(*words)
     assert len(found) == count
     for command in found:
-        shown = piped(*command, env=env)
+        shown = called(*command)
         assert (shown.code, shown.err) == (0, ""), command
         lines = shown.out.split("\n")
         assert shows(lines, pattern), (command, lines[:FIRST])
         assert sum(line.startswith(">") for line in lines) == 1
 
 
-def test_it_begins_some_lines_before_the_match_and_ends_with_the_record(
-    env: dict[str, str],
-) -> None:
-    (command,) = (each for each in commands(env, "needle in the output") if ID[:8] in each)
+@pytest.mark.usefixtures("home")
+def test_it_begins_some_lines_before_the_match_and_ends_with_the_record() -> None:
+    (command,) = (each for each in commands("needle in the output") if ID[:8] in each)
     lines = OUTPUT.split("\n")
     expected = [f"  {line}" for line in lines[2997:3000]]
     expected += [f"> {lines[3000]}", *(f"  {line}" for line in lines[3001:])]
-    shown = piped(*command, env=env).out
+    shown = called(*command).out
     assert shown.split("\n") == ["Tool · 2026-03-01 10:00:20", *expected, ""]
 
 
-def test_a_long_line_is_cut_around_the_match(env: dict[str, str]) -> None:
-    (command,) = commands(env, "needle in a long line")
-    heading, line, rest = piped(*command, env=env).out.split("\n")
+@pytest.mark.usefixtures("home")
+def test_a_long_line_is_cut_around_the_match() -> None:
+    (command,) = commands("needle in a long line")
+    heading, line, rest = called(*command).out.split("\n")
     assert (heading, rest) == ("You · 2026-03-01 10:00:21", "")
     assert line.startswith("> …")
     assert line.endswith("…")
@@ -165,7 +160,7 @@ def test_a_long_line_is_cut_around_the_match(env: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("columns", [60, 120])
 def test_a_terminal_shows_it_on_its_first_screen(env: dict[str, str], columns: int) -> None:
-    for command in commands(env, "needle"):
+    for command in commands("needle"):
         shown = on_terminal(*command, env={**env, "PAGER": "cat"}, columns=columns)
         assert raw_controls(without_ansi(shown.out)) == set()
         screen = [row for row in without_ansi(shown.out).split("\n")[:FIRST] if row[:1] == ">"]
@@ -175,33 +170,36 @@ def test_a_terminal_shows_it_on_its_first_screen(env: dict[str, str], columns: i
         assert not has_colour(plain.out)
 
 
-def test_what_raw_finds_is_the_line_as_it_is(env: dict[str, str]) -> None:
-    found = commands(env, "--raw", "needle", "--client", "claude")
+@pytest.mark.usefixtures("home")
+def test_what_raw_finds_is_the_line_as_it_is() -> None:
+    found = commands("--raw", "needle", "--client", "claude")
     assert len(found) == 11
     for command in found:
-        shown = piped(*command, env=env).out
+        shown = called(*command).out
         assert shown.encode() in {*DATA.splitlines(keepends=True)} or "agent-a1" in command[1]
         assert shown.count("\n") == 1
 
 
-def test_what_follows_the_record_is_shown_without_the_match(env: dict[str, str]) -> None:
-    (command,) = commands(env, "needle at once")
-    shown = piped(*command, env=env).out
+@pytest.mark.usefixtures("home")
+def test_what_follows_the_record_is_shown_without_the_match() -> None:
+    (command,) = commands("needle at once")
+    shown = called(*command).out
     assert shown == "You · 2026-03-01 10:00:35\n> needle at once\n"
     place = command[3].rpartition(":")[0]
     assert "no record" not in shown
-    assert "are not a record" in " ".join(piped("read", ID, "--at", place, env=env).out.split())
-    markdown = piped("export", ID, "--at", command[3], "--format", "markdown", env=env).out
+    assert "are not a record" in " ".join(called("read", ID, "--at", place).out.split())
+    markdown = called("export", ID, "--at", command[3], "--format", "markdown").out
     assert "needle at once" in markdown
     assert "torn" not in markdown
 
 
+@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
     "option", [["--grep", "x"], ["--turns", "1"], ["--brief"], ["--include", "tools"]]
 )
-def test_of_one_record_nothing_is_chosen(env: dict[str, str], option: list[str]) -> None:
-    (command,) = commands(env, "needle at once")
-    assert_one_sentence(piped(*command, *option, env=env), 2)
+def test_of_one_record_nothing_is_chosen(option: list[str]) -> None:
+    (command,) = commands("needle at once")
+    assert_one_sentence(called(*command, *option), 2)
 
 
 def test_the_line_for_the_agent_works_for_every_hit(home: Home, env: dict[str, str]) -> None:
@@ -212,7 +210,7 @@ def test_the_line_for_the_agent_works_for_every_hit(home: Home, env: dict[str, s
     search = (
         typed[0].replace("WORDS", "needle").replace("--project .", f"--project {homes.PROJECT}")
     )
-    found = commands(env, *shlex.split(search)[2:])
+    found = commands(*shlex.split(search)[2:])
     assert len(found) == 11
     program = f"{shlex.quote(REAL[0])} {{}} {typed[2]}"
     for command in found[:: len(found) // 2]:
@@ -220,4 +218,4 @@ def test_the_line_for_the_agent_works_for_every_hit(home: Home, env: dict[str, s
                               env={**ENVIRONMENT, **env}, capture_output=True)  # fmt: skip
         assert shows(done.stdout.decode().split("\n"), "needle")
     for command in found:
-        assert "needle" in "".join(piped(*command, env=env).out.splitlines(keepends=True)[:100])
+        assert "needle" in "".join(called(*command).out.splitlines(keepends=True)[:100])
