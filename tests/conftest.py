@@ -122,6 +122,7 @@ def either(request: pytest.FixtureRequest, home: Home) -> Home:
     """Give that home as it is, and with its session rotated."""
     if request.param == "rotated":
         home.rotate()
+        assert home.segments()
     return home
 
 

@@ -149,7 +149,8 @@ def test_a_row_behind_a_byte_order_mark_is_read_as_any_other(home: Home) -> None
         assert called(*command).out.encode() == data
 
 
-def test_what_a_resume_sends_is_shown_as_text(either: Home) -> None:
+@pytest.mark.usefixtures("either")
+def test_what_a_resume_sends_is_shown_as_text() -> None:
     ended = called("read", ID[:8])
     expected = TAIL.replace(UNREAD[0], "").replace(UNREAD[1], "")
     assert (ended.code, ended.out, ended.err) == (0, expected, "")
@@ -162,7 +163,8 @@ def test_all_of_it_is_shown_with_history(either: Home) -> None:
     assert called("read", either.live, "--history", "--quiet").err == ""
 
 
-def test_lines_are_byte_exact(either: Home) -> None:
+@pytest.mark.usefixtures("either")
+def test_lines_are_byte_exact() -> None:
     lines = ("--format", "jsonl")
     ended = called("read", ID, "--history", *lines)
     assert ended.out == called("stitch", ID).out == decoded(DATA)

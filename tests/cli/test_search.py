@@ -45,22 +45,6 @@ def later(data: bytes, session: str) -> bytes:
     return data.replace(ID.encode(), session.encode()).replace(b"2026-03-01", b"2026-03-02")
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
-    monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path / "gemini"))
-    return homes.home(tmp_path, monkeypatch, DATA)
-
-
-@pytest.fixture
-def env(home: Home, tmp_path: Path) -> dict[str, str]:
-    return {
-        **home.env,
-        "CODEX_HOME": str(tmp_path / "codex"),
-        "GEMINI_CLI_HOME": str(tmp_path / "gemini"),
-    }
-
-
 def hits(*arguments: str) -> list[dict[str, object]]:
     ended = called("search", "--json", *arguments)
     assert ended.code in {0, 1}, ended
@@ -159,19 +143,18 @@ def test_lines_around_a_hit_are_shown_with_context(home: Home) -> None:
     ]
 
 
-@pytest.mark.usefixtures("home")
-def test_a_match_is_marked_on_a_terminal_unless_colours_are_not_wanted(env: dict[str, str]) -> None:
-    shown = on_terminal("search", "needle", env=env).out
+def test_a_match_is_marked_on_a_terminal_unless_colours_are_not_wanted(home: Home) -> None:
+    shown = on_terminal("search", "needle", env=home.env).out
     assert "the \x1b[1;31mneedle\x1b[0m\n" in shown
-    assert not has_colour(on_terminal("search", "needle", env={**env, "NO_COLOR": "1"}).out)
+    assert not has_colour(on_terminal("search", "needle", env={**home.env, "NO_COLOR": "1"}).out)
     assert not has_colour(called("search", "needle").out)
     assert without_ansi(shown) == called("search", "needle").out
 
 
-def test_a_session_cannot_command_a_terminal(home: Home, env: dict[str, str]) -> None:
+def test_a_session_cannot_command_a_terminal(home: Home) -> None:
     home.append(prompt(70, "x\x1b]0;title\x07 \u202eneedle\x9b31m\r\nneedle\ttab"))
     home.append(b'{"torn \x1b[2J needle\n')
-    ended = on_terminal("search", "needle", env={**env, "NO_COLOR": "1"})
+    ended = on_terminal("search", "needle", env={**home.env, "NO_COLOR": "1"})
     assert raw_controls(ended.out) == set()
     assert "\u202e" not in ended.out
     assert "needle tab" in ended.out
@@ -234,7 +217,11 @@ def test_sessions_are_chosen_by_project_client_and_time(home: Home) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_sessions_of_all_clients_are_searched(tmp_path: Path) -> None:
+def test_sessions_of_all_clients_are_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path / "gemini"))
     rows = Rows()
     rows.add("session_meta", id=codex_sessions.ID, cwd="/srv/demo")
     rows.turn("a needle for codex")
@@ -291,7 +278,7 @@ def test_pruned_segments_are_said_not_to_be_searched(home: Home) -> None:
 # ── words, and what is printed of them ───────────────────────────────────────────────────────
 
 
-def test_several_words_are_all_in_one_record_in_any_order(home: Home, env: dict[str, str]) -> None:
+def test_several_words_are_all_in_one_record_in_any_order(home: Home) -> None:
     home.append(
         prompt(70, "the walrus\nsat on a rug")
         + prompt(71, "a rug, no animal")
@@ -305,7 +292,7 @@ def test_several_words_are_all_in_one_record_in_any_order(home: Home, env: dict[
     assert hits("walrus rug") == []
     assert len(hits("wal.us|animal", "rug")) == 3
     assert len(hits("RUG", "-i", "Walrus")) == 2
-    assert_one_sentence(piped("search", "walrus", "(", env=env), 2)
+    assert_one_sentence(called("search", "walrus", "("), 2)
 
 
 def test_names_only_and_counts(home: Home) -> None:
@@ -407,31 +394,31 @@ def test_accents_are_found_however_they_are_written(home: Home, typed: str) -> N
 # ── how it ends ──────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.usefixtures("home")
-def test_nothing_found_is_exit_code_1_and_no_word(env: dict[str, str]) -> None:
+def test_nothing_found_is_exit_code_1_and_no_word(home: Home) -> None:
     ended = called("search", "nowhere to be found")
     assert (ended.code, ended.out, ended.err) == (1, "", "")
-    assert piped("search", "needle", env={**env, "CLAUDE_CONFIG_DIR": "/nonexistent"}).code == 1
+    nowhere = {**home.env, "CLAUDE_CONFIG_DIR": "/nonexistent"}
+    assert piped("search", "needle", env=nowhere).code == 1
 
 
 @pytest.mark.usefixtures("home")
 def test_a_terminal_is_told_how_far_it_is_and_that_nothing_was_found(
-    env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended = on_terminal("search", "nowhere", env=env)
+    ended = on_terminal("search", "nowhere", env=home.env)
     assert (ended.code, ended.out, ended.err) == (
         1,
         "",
         "sessrotate: Nothing found in 1 session.\n",
     )
     monkeypatch.setattr(streams, "PATIENCE", 0)
-    ended = on_terminal("search", "nowhere", env=env)
+    ended = on_terminal("search", "nowhere", env=home.env)
     shown = "\rSearching: 100 %, 0 hits\x1b[K\r\x1b[K"
     assert ended.err == f"{shown}sessrotate: Nothing found in 1 session.\n"
-    ended = on_terminal("search", "needle", env={**env, "NO_COLOR": "1"})
+    ended = on_terminal("search", "needle", env={**home.env, "NO_COLOR": "1"})
     assert ended.err == shown.replace("0 hits", "1 hit")
     assert ended.out == called("search", "needle").out
-    assert "1 of 1 session" in on_terminal("search", "-l", "needle", env=env).err
+    assert "1 of 1 session" in on_terminal("search", "-l", "needle", env=home.env).err
     assert called("search", "nowhere").err == ""
 
 
@@ -461,11 +448,11 @@ def test_a_damaged_session_is_named_and_the_rest_is_searched(home: Home) -> None
     assert "77777777" in ended.err
 
 
-def test_ctrl_c_ends_it_with_130(home: Home, env: dict[str, str]) -> None:
+def test_ctrl_c_ends_it_with_130(home: Home) -> None:
     home.append(prompt(100, "a" * 30 + "b"))
     running = subprocess.Popen(
         [*REAL, "search", "needle|(a|aa)+$"],
-        env={**ENVIRONMENT, **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**ENVIRONMENT, **home.env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert running.stdout is not None
     assert "first prompt" in running.stdout.readline()  # streamed: it is still at work
@@ -495,9 +482,7 @@ def test_read_shows_all_from_a_place_on(home: Home) -> None:
 
 
 @pytest.mark.parametrize("word", ["needle", "x{3}y"])
-def test_two_processes_find_what_one_finds_in_bounded_memory(
-    home: Home, env: dict[str, str], word: str
-) -> None:
+def test_two_processes_find_what_one_finds_in_bounded_memory(home: Home, word: str) -> None:
     rows = [
         prompt(n, f"{n} " + "word " * 2000 + ("needle" if n % 50 == 0 else "")) for n in range(6000)
     ]
@@ -508,7 +493,7 @@ def test_two_processes_find_what_one_finds_in_bounded_memory(
     here = hits(word)  # beside the threads of this process, nothing is forked
     program = (
         str(shutil.which("env")),
-        *(f"{name}={value}" for name, value in env.items()),
+        *(f"{name}={value}" for name, value in home.env.items()),
         COMMAND,
     )
     done = weighed("search", "--json", word, program=program)
