@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -16,8 +15,6 @@ from support import command_line, homes
 from support.command_line import called, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from support.homes import Home
 
 DAY: Final = 86_400
@@ -51,15 +48,8 @@ def home(home: Home) -> Home:
     return home
 
 
-@pytest.fixture
-def du(home: Home) -> Callable[[], int]:
-    def bytes_on_disk() -> int:
-        said = subprocess.run(
-            ["du", "-s", "--block-size=1", home.config], capture_output=True, check=True, text=True
-        ).stdout
-        return int(said.split()[0])
-
-    return bytes_on_disk
+def du(home: Home) -> int:
+    return homes.on_disk(home.config)
 
 
 SAID: Final = re.compile(
@@ -91,15 +81,15 @@ BY_ITSELF: Final[list[Step]] = [("run",), ("run",), ("tidy",)]
 
 
 @pytest.mark.parametrize("steps", [NEWCOMER, BY_ITSELF], ids=["a newcomer", "by itself"])
-def test_what_is_said_to_be_freed_is_what_du_says(du: Callable[[], int], steps: list[Step]) -> None:
+def test_what_is_said_to_be_freed_is_what_du_says(home: Home, steps: list[Step]) -> None:
     write(user_folders.config_file(), EVERYTHING)
     gained = 0
     for step in steps:
-        told, before = called(*step, "--dry-run"), du()
-        assert du() == before
+        told, before = called(*step, "--dry-run"), du(home)
+        assert du(home) == before
         asks = step[0] in {"rotate", "archive", "prune", "tidy"}
         said = called(*step, *(["--yes"] if asks else []))
-        after = du()
+        after = du(home)
         assert said.code == told.code == 0, (step, said, told)
         assert freed(said.out) == pytest.approx(max(0, before - after), rel=0.02, abs=30_000), step
         assert told.out, step
@@ -143,10 +133,10 @@ def interrupt(home: Home, at: str) -> str:
 
 @pytest.mark.parametrize("at", ["seal.finish", "seal._close"])
 def test_what_an_interrupted_rotation_keeps_of_the_disk_is_told_everywhere(
-    home: Home, du: Callable[[], int], at: str
+    home: Home, at: str
 ) -> None:
     session = interrupt(home, at)
-    before = du()
+    before = du(home)
     dry = called("tidy", session, "--dry-run", "--json").document()["disk_bytes_gained"]
     report = called("report", session)
     assert "or compressing what is left" in report.out
@@ -160,7 +150,7 @@ def test_what_an_interrupted_rotation_keeps_of_the_disk_is_told_everywhere(
         "run": told("recover 1 session .about", called("run", "--dry-run").out),
     }
     done = called("rotate", session)
-    gained = before - du()
+    gained = before - du(home)
     assert gained > 200_000
     for name, figure in counted.items():
         assert figure == pytest.approx(gained, rel=0.2, abs=60_000), name
@@ -179,37 +169,35 @@ def before_the_swap(home: Home) -> str:
     return session
 
 
-def test_a_live_file_with_another_name_before_the_swap_is_on_the_disk_once(
-    home: Home, du: Callable[[], int]
-) -> None:
+def test_a_live_file_with_another_name_before_the_swap_is_on_the_disk_once(home: Home) -> None:
     before_the_swap(home)
     listed = sum(each["disk_bytes"] for each in called("list", "--json").document())
     told_all = called("report", "--all", "--json").document()["disk_bytes"]
-    assert listed == pytest.approx(du(), abs=60_000)
-    assert told_all == pytest.approx(du(), abs=60_000)
+    assert listed == pytest.approx(du(home), abs=60_000)
+    assert told_all == pytest.approx(du(home), abs=60_000)
 
 
-def test_what_an_undone_rotation_leaves_is_told_before(home: Home, du: Callable[[], int]) -> None:
+def test_what_an_undone_rotation_leaves_is_told_before(home: Home) -> None:
     session = before_the_swap(home)
-    before = du()
+    before = du(home)
     dry = called("tidy", session, "--dry-run", "--json").document()["disk_bytes_gained"]
     assert told("that frees about", called("rotate", session, "-n").out) > 0
     assert called("tidy", session, "--yes").code == 0
-    assert dry == pytest.approx(before - du(), rel=0.2, abs=60_000)
+    assert dry == pytest.approx(before - du(home), rel=0.2, abs=60_000)
 
 
 @pytest.mark.parametrize("at", [None, "seal.finish", "seal._close"])
 def test_putting_away_what_was_interrupted_does_what_its_plan_says(
-    home: Home, du: Callable[[], int], at: str | None
+    home: Home, at: str | None
 ) -> None:
     session = before_the_swap(home) if at is None else interrupt(home, at)
-    before = du()
+    before = du(home)
     planned = called("archive", session, "-n", "--json")
     assert planned.code == 0, planned
     (figure,) = planned.document()["sessions"]
     ended = called("archive", session)
     assert ended.code == 0, ended
-    assert figure["disk_bytes_gained"] == pytest.approx(before - du(), rel=0.2, abs=60_000)
+    assert figure["disk_bytes_gained"] == pytest.approx(before - du(home), rel=0.2, abs=60_000)
 
 
 def test_what_needs_a_pruned_segment_says_how_to_go_on_without_it(home: Home) -> None:
@@ -225,9 +213,7 @@ def test_what_needs_a_pruned_segment_says_how_to_go_on_without_it(home: Home) ->
     assert home.problems() == []
 
 
-def test_a_session_that_is_whole_again_says_what_it_and_its_archive_take(
-    home: Home, du: Callable[[], int]
-) -> None:
+def test_a_session_that_is_whole_again_says_what_it_and_its_archive_take(home: Home) -> None:
     session = f"{NAMED}000"
     assert called("rotate", session).code == 0
     done = called("restore", session)
@@ -235,6 +221,6 @@ def test_a_session_that_is_whole_again_says_what_it_and_its_archive_take(
     assert told("On disk, the session takes", done.out) == pytest.approx(
         homes.on_disk(home.live.with_name(f"{session}.jsonl")), rel=0.02
     )
-    before = du()
+    before = du(home)
     assert called("prune", session, "--empty-trash", "--grace", "0", "--yes").code == 0
-    assert trash == pytest.approx(before - du(), rel=0.1, abs=5_000)
+    assert trash == pytest.approx(before - du(home), rel=0.1, abs=5_000)

@@ -14,6 +14,7 @@ from sessrotate import fs
 from sessrotate.errors import StorageError
 from sessrotate.render.common import size
 from sessrotate.retention import away_files
+from sessrotate.system import user_folders
 from sessrotate.system.source import Source
 from support import command_line
 from support.command_line import ID, called, row, write
@@ -64,10 +65,6 @@ def opened_elsewhere(path: Path) -> Iterator[None]:
     finally:
         process.kill()
         process.wait()
-
-
-def rules(home: Home, text: str) -> None:
-    write(home.config.parent / "xdg-config" / "sessrotate" / "config.toml", text.encode())
 
 
 # ── interrupted ──────────────────────────────────────────────────────────────────────────────
@@ -122,7 +119,7 @@ def test_a_session_that_is_used_again_is_left_half_way_and_nothing_is_lost(home:
 def test_what_its_owner_brought_back_no_rule_puts_away_again(
     home: Home, how: tuple[str, ...]
 ) -> None:
-    rules(home, '[archive]\nolder_than = "1m"\n')
+    write(user_folders.config_file(), b'[archive]\nolder_than = "1m"\n')
     assert called("rotate", ID).code == 0
     assert called("archive", ID).code == 0
     assert called("restore", *how, ID).code == 0
@@ -135,7 +132,7 @@ def test_what_its_owner_brought_back_no_rule_puts_away_again(
 
 
 def test_rotating_it_by_name_lets_the_rules_have_it_again(home: Home) -> None:
-    rules(home, '[archive]\nolder_than = "1m"\n')
+    write(user_folders.config_file(), b'[archive]\nolder_than = "1m"\n')
     assert called("archive", ID).code == 0
     assert called("restore", ID).code == 0
     assert called("rotate", ID).code == 0

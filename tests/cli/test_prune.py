@@ -39,6 +39,13 @@ def home(home: Home) -> Home:
     return home
 
 
+@pytest.fixture
+def pruned(home: Home) -> Home:
+    """Give that home with two segments of its session in the trash."""
+    assert called("prune", ID, *LAST_TWO, "--yes").code == 0
+    return home
+
+
 def trashed(home: Home) -> list[str]:
     folder = home.archive / "trash"
     return command_line.names_in(folder) if folder.exists() else []
@@ -140,10 +147,9 @@ def test_a_person_is_asked(home: Home, answer: str, code: int) -> None:
         assert code or "Nothing was changed." in said
 
 
-def test_a_question_says_what_goes_for_good(home: Home) -> None:
-    called("prune", ID, *LAST_TWO, "--yes")
+def test_a_question_says_what_goes_for_good(pruned: Home) -> None:
     empty = ("prune", "--all", "--empty-trash", "--grace", "0")
-    said = asked("n\n", *empty, env=home.env)[1]
+    said = asked("n\n", *empty, env=pruned.env)[1]
     goes = r"delete 2 segments for good, which frees .*B of the disk\."
     assert re.search(rf"Will {goes}\s+Continue\? \[y/N\]", said)
     said = called(*empty, "--dry-run").out
@@ -244,20 +250,19 @@ def test_two_prunes_at_once_do_it_once(home: Home) -> None:
 # ── the trash ────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_trash_is_emptied_without_a_policy_and_only_when_it_is_time(home: Home) -> None:
-    called("prune", ID, *LAST_TWO, "--yes")
+def test_the_trash_is_emptied_without_a_policy_and_only_when_it_is_time(pruned: Home) -> None:
     young = called("prune", ID, "--empty-trash")
     assert young.code == 0
     assert "of pruned segments and restored sessions' archives: their grace period" in young.out
-    size = homes.on_disk(home.archive / "trash")
+    size = homes.on_disk(pruned.archive / "trash")
     empty = ("prune", "--all", "--empty-trash", "--grace", "0")
     dry = called(*empty, "--dry-run", "--json").document()
     assert (dry["segments"], dry["policy"], dry["bytes_freed"]) == ([], None, size)
     assert called(*empty).code == 2  # for good, so somebody must say so
-    assert len(trashed(home)) == 2
+    assert len(trashed(pruned)) == 2
     done = called(*empty, "--yes", "--json").document()
     assert (done["bytes_trashed"], done["bytes_freed"]) == (0, size)
-    assert not (home.archive / "trash").exists()
+    assert not (pruned.archive / "trash").exists()
     for options in ((), ("--keep-rotated",)):
         gone = called("restore", *options, ID)
         assert_one_sentence(gone, 77)
@@ -326,14 +331,13 @@ def test_a_run_says_what_the_disk_gains_by_the_archives_of_restored_sessions(hom
         assert step["disk_bytes_gained"] == size
 
 
-def test_what_nobody_pruned_stays_in_the_trash_and_is_told(home: Home) -> None:
-    called("prune", ID, *LAST_TWO, "--yes")
-    (home.archive / "trash" / "mine\x1b[2J").write_bytes(b"mine")
+def test_what_nobody_pruned_stays_in_the_trash_and_is_told(pruned: Home) -> None:
+    (pruned.archive / "trash" / "mine\x1b[2J").write_bytes(b"mine")
     ended = called("prune", ID, "--empty-trash", "--grace", "0", "--yes")
     assert ended.code == 0
     assert "that were never pruned: " in ended.err
     assert not raw_controls(ended.err)
-    assert trashed(home) == ["mine\x1b[2J"]
+    assert trashed(pruned) == ["mine\x1b[2J"]
     told = called("doctor", "--json")
     assert told.code == 1
     assert [finding["kind"] for finding in told.document()["findings"]] == ["trash"]
@@ -362,12 +366,11 @@ def test_a_session_that_stays_rotated_gets_its_pruned_segments_back(home: Home) 
     assert (again.code, again.out.startswith("Nothing to restore: ")) == (0, True)
 
 
-def test_a_rotated_session_that_was_pruned_is_whole_again(home: Home) -> None:
-    called("prune", ID, *LAST_TWO, "--yes")
+def test_a_rotated_session_that_was_pruned_is_whole_again(pruned: Home) -> None:
     back = called("restore", ID)
     assert back.code == 0
     assert back.out.startswith(f"Brought 2 segments of {ID} back from the trash.\nPut 4 segments")
-    assert home.live.read_bytes() == DATA
+    assert pruned.live.read_bytes() == DATA
 
 
 @pytest.mark.usefixtures("home")
@@ -383,14 +386,13 @@ def test_what_is_left_comes_back_although_some_of_it_was_freed() -> None:
     assert_one_sentence(called("restore", ID), 77)
 
 
-def test_a_file_in_the_way_of_what_comes_back_is_not_overwritten(home: Home) -> None:
-    called("prune", ID, *LAST_TWO, "--yes")
-    pruned = in_trash(home, 1)
-    data = pruned.read_bytes()
-    stranger = command_line.write(home.archive / pruned.name, b"mine")
+def test_a_file_in_the_way_of_what_comes_back_is_not_overwritten(pruned: Home) -> None:
+    segment = in_trash(pruned, 1)
+    data = segment.read_bytes()
+    stranger = command_line.write(pruned.archive / segment.name, b"mine")
     assert_one_sentence(called("restore", "--keep-rotated", ID), 74)
     assert stranger.read_bytes() == b"mine"
-    assert pruned.read_bytes() == data
+    assert segment.read_bytes() == data
 
 
 # ── pinning ──────────────────────────────────────────────────────────────────────────────────
@@ -459,29 +461,27 @@ def test_a_rotation_after_the_plan_was_made_is_noticed(home: Home) -> None:
 # ── what an interrupted prune left ───────────────────────────────────────────────────────────
 
 
-def test_an_interrupted_prune_is_told_by_doctor_and_finished_by_any_run(home: Home) -> None:
-    called("prune", ID, *LAST_TWO, "--yes")
-    pruned = in_trash(home, 0)
-    pruned.rename(home.archive / pruned.name)
-    before = snapshot(home.config)
+def test_an_interrupted_prune_is_told_by_doctor_and_finished_by_any_run(pruned: Home) -> None:
+    segment = in_trash(pruned, 0)
+    segment.rename(pruned.archive / segment.name)
+    before = snapshot(pruned.config)
     told = called("doctor", "--json")
     (finding,) = told.document()["findings"]
     assert finding["kind"] == "interrupted"
     assert "prune --empty-trash" in finding["detail"]
-    assert snapshot(home.config) == before
+    assert snapshot(pruned.config) == before
     assert called("verify", ID).code == 0
     # Not freed at once: it has not been in the trash for any time.
     assert called("prune", ID, "--empty-trash", "--grace", "0", "--yes").code == 0
-    assert trashed(home) == [pruned.name]
+    assert trashed(pruned) == [segment.name]
     assert called("doctor").code == 0
 
 
 # ── reading what is pruned ───────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("pruned")
 def test_a_pruned_session_is_read_with_a_sentence_about_what_is_gone(tmp_path: Path) -> None:
-    called("prune", ID, *LAST_TWO, "--yes")
     out = tmp_path / "out"
     refused = called("stitch", ID, "-o", out)
     assert refused.code == 74
@@ -499,13 +499,12 @@ def test_a_pruned_session_is_read_with_a_sentence_about_what_is_gone(tmp_path: P
     assert called("doctor").code == 0
 
 
-def test_a_pruned_session_is_rotated_with_all_others(home: Home) -> None:
-    called("prune", ID, *LAST_TWO, "--yes")
-    home.append(command_line.boundary(90) + command_line.row(91))
+def test_a_pruned_session_is_rotated_with_all_others(pruned: Home) -> None:
+    pruned.append(command_line.boundary(90) + command_line.row(91))
     assert called("rotate", "--all", "--yes", "--min-size", "1").code == 0
     assert called("verify", ID).code == 0
     assert called("restore", ID).code == 0
-    assert home.live.read_bytes() == DATA + command_line.boundary(90) + command_line.row(91)
+    assert pruned.live.read_bytes() == DATA + command_line.boundary(90) + command_line.row(91)
 
 
 def test_a_session_that_the_client_deleted_is_pruned_like_any_other(home: Home) -> None:
@@ -601,22 +600,20 @@ def test_with_rules_and_without_a_grace_period_all_that_goes_is_in_the_table(hom
     assert not (home.archive / "trash").exists()
 
 
-def test_what_stays_of_a_trash_says_that_pins_were_lost(home: Home) -> None:
-    called("prune", ID, *LAST_TWO, "--yes")
-    (home.archive / "manifest.json").unlink()
-    home.append(command_line.boundary(90) + command_line.row(91))
+def test_what_stays_of_a_trash_says_that_pins_were_lost(pruned: Home) -> None:
+    (pruned.archive / "manifest.json").unlink()
+    pruned.append(command_line.boundary(90) + command_line.row(91))
     called("rotate", ID)
     ended = called("prune", ID, "--empty-trash", "--grace", "0", "--dry-run")
     assert "their manifest was lost (`prune SESSION --accept-rebuilt`), or a live" in ended.out
 
 
 def test_what_was_pruned_of_an_archive_that_was_put_aside_is_not_said_to_come_back(
-    home: Home,
+    pruned: Home,
 ) -> None:
-    called("prune", ID, *LAST_TWO, "--yes")
     assert "brings them back from the trash" in called("verify", ID).out
     assert called("aside", ID, "--yes").code == 0
-    (folder,) = (home.config / "sessrotate" / "aside").iterdir()
+    (folder,) = (pruned.config / "sessrotate" / "aside").iterdir()
     said = called("verify", folder).out
     assert "; the trash still has them." in said
     assert "restore" not in said

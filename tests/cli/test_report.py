@@ -12,7 +12,7 @@ import pytest
 
 from sessrotate.reports import discovery, session_report
 from sessrotate.system.source import Source
-from support import report_oracle
+from support import homes, report_oracle
 from support.command_line import (
     ID,
     Ended,
@@ -27,12 +27,13 @@ from support.command_line import (
     without_ansi,
     write,
 )
-from support.homes import PROJECT, Home, home, snapshot
+from support.homes import PROJECT, Home, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/report.json").read_text())
+DATA = session(padding=4000)
 OTHER = "0ddba115-0000-4000-a000-000000000002"
 
 
@@ -44,17 +45,12 @@ def valid(ended: Ended) -> Any:
     return document
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return home(tmp_path, monkeypatch, session(padding=4000))
+def beside(home: Home, identity: str, data: bytes, project: str = PROJECT) -> Path:
+    return write(home.config / "projects" / project / f"{identity}.jsonl", data)
 
 
-def beside(place: Home, identity: str, data: bytes, project: str = PROJECT) -> Path:
-    return write(place.config / "projects" / project / f"{identity}.jsonl", data)
-
-
-def test_with_all_what_is_no_session_ends_as_what_cannot_be_read(place: Home) -> None:
-    garbage = beside(place, OTHER, b"%PDF-1.4\n" * 99)
+def test_with_all_what_is_no_session_ends_as_what_cannot_be_read(home: Home) -> None:
+    garbage = beside(home, OTHER, b"%PDF-1.4\n" * 99)
     ended = called("report", "--all")
     assert ended.code == 74
     assert ended.err.count(str(garbage)) == 1
@@ -62,11 +58,11 @@ def test_with_all_what_is_no_session_ends_as_what_cannot_be_read(place: Home) ->
     assert called("report", str(garbage)).code == 65
 
 
-def test_a_page_is_a_file_and_no_folder(place: Home, tmp_path: Path) -> None:
+def test_a_page_is_a_file_and_no_folder(home: Home, tmp_path: Path) -> None:
     ended = called("report", "--all", "--html", f"{tmp_path}/new/")
     assert (ended.code, (tmp_path / "new").exists()) == (2, False)
     assert "Add the name of a file" in ended.err
-    assert place.live.exists()
+    assert home.live.exists()
 
 
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────
@@ -77,7 +73,7 @@ def test_the_schema_is_one() -> None:
 
 
 def test_all_has_a_project_by_what_its_client_calls_it_where_no_row_names_its_folder(
-    place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (fixture, *_) = sorted((Path(__file__).parents[2] / "fixtures/gemini/0.61.0").rglob("*.jsonl"))
     monkeypatch.setenv("GEMINI_SESSIONS_DIR", str(tmp_path / "gemini"))
@@ -85,23 +81,23 @@ def test_all_has_a_project_by_what_its_client_calls_it_where_no_row_names_its_fo
     found = valid(called("report", "--all", "--json"))
     sizes = {each["name"]: each["bytes"] for each in found["projects"]}
     assert sizes["harbour"] == fixture.stat().st_size
-    assert place.live.exists()
+    assert home.live.exists()
 
 
-def test_json_has_the_keys_of_the_contract(place: Home) -> None:
-    data = place.live.read_bytes()
+def test_json_has_the_keys_of_the_contract(home: Home) -> None:
+    data = home.live.read_bytes()
     found = valid(called("report", ID, "--json"))
     assert (found["session"], found["bytes"], found["lines"]) == (ID, len(data), data.count(b"\n"))
     assert found["live_tail_bytes"] == found["segments"][-1]["bytes"]
     assert 0 < found["would_free_bytes"] < len(data)
     assert [each["file"] for each in found["segments"][:2]] == [f"{ID}.jsonl", f"{ID}.1.jsonl"]
-    assert found["segments"][-1]["file"] == place.live.name
+    assert found["segments"][-1]["file"] == home.live.name
     assert found["segments"][1]["boundary"]["trigger"] == "auto"
     assert "kinds" not in found
 
 
-def test_json_with_kinds_adds_up(place: Home) -> None:
-    data = place.live.read_bytes()
+def test_json_with_kinds_adds_up(home: Home) -> None:
+    data = home.live.read_bytes()
     found = valid(called("report", ID, "--json", "--kinds"))
     right = report_oracle.counted(data)
     assert {name: each["bytes"] for name, each in found["kinds"].items()} == right.bytes
@@ -115,15 +111,15 @@ def test_json_with_kinds_adds_up(place: Home) -> None:
         assert whole.count(b"\n") == 1
 
 
-def test_json_of_several_sessions_is_one_document(place: Home) -> None:
-    beside(place, OTHER, row(1))
+def test_json_of_several_sessions_is_one_document(home: Home) -> None:
+    beside(home, OTHER, row(1))
     found = valid(called("report", ID, OTHER, "--json"))
     assert [each["session"] for each in found["sessions"]] == [ID, OTHER]
 
 
-def test_json_of_a_rotated_session_is_of_the_schema(place: Home) -> None:
-    place.rotate()
-    place.segment(1).unlink()
+def test_json_of_a_rotated_session_is_of_the_schema(home: Home) -> None:
+    home.rotate()
+    home.segment(1).unlink()
     for options in ((), ("--kinds",)):
         found = valid(called("report", ID, "--json", *options))
         assert found["segments"][1]["standing"] == "absent"
@@ -131,10 +127,10 @@ def test_json_of_a_rotated_session_is_of_the_schema(place: Home) -> None:
         assert found["command"] is None
 
 
-def test_json_of_all_sessions_has_their_sums(place: Home) -> None:
-    data = place.live.read_bytes()
-    place.rotate()
-    beside(place, OTHER, session() + row(9, cwd="/srv/x"), "-other")
+def test_json_of_all_sessions_has_their_sums(home: Home) -> None:
+    data = home.live.read_bytes()
+    home.rotate()
+    beside(home, OTHER, session() + row(9, cwd="/srv/x"), "-other")
     for options in ((), ("--kinds",)):
         found = valid(called("report", "--all", "--json", *options))
         assert [each["session"] for each in found["sessions"]] == [ID, OTHER]
@@ -147,9 +143,9 @@ def test_json_of_all_sessions_has_their_sums(place: Home) -> None:
     assert sum(each["bytes"] for each in found["kinds"].values()) == whole
 
 
-def test_what_is_worth_rotating_comes_with_the_command_that_does_it(place: Home) -> None:
-    beside(place, OTHER, session(padding=2 << 20))
-    twin = beside(place, OTHER, session(padding=2 << 20), "-o ther")
+def test_what_is_worth_rotating_comes_with_the_command_that_does_it(home: Home) -> None:
+    beside(home, OTHER, session(padding=2 << 20))
+    twin = beside(home, OTHER, session(padding=2 << 20), "-o ther")
     found = valid(called("report", "--all", "--json"))
     named, by_path = found["worth_rotating"]
     assert named["session"] == by_path["session"] == OTHER
@@ -162,7 +158,7 @@ def test_what_is_worth_rotating_comes_with_the_command_that_does_it(place: Home)
 # ── what people see ──────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("home")
 def test_a_report_tells_what_is_big_and_what_to_do() -> None:
     ended = called("report", ID, "--kinds")
     assert (ended.code, ended.err) == (0, "")
@@ -173,17 +169,17 @@ def test_a_report_tells_what_is_big_and_what_to_do() -> None:
     assert "█" not in ended.out
 
 
-def test_a_terminal_shows_bars_and_is_never_overrun(place: Home) -> None:
-    beside(place, OTHER, session(padding=2 << 20))
+def test_a_terminal_shows_bars_and_is_never_overrun(home: Home) -> None:
+    beside(home, OTHER, session(padding=2 << 20))
     for arguments in ((ID, "--kinds"), ("--all", "--kinds")):
         for columns in (60, 80, 120):
-            ended = on_terminal("report", *arguments, env=place.env, columns=columns)
+            ended = on_terminal("report", *arguments, env=home.env, columns=columns)
             assert ended.code == 0, ended
             assert "█" in ended.out
             assert has_colour(ended.out)
             tables = [line for line in without_ansi(ended.out).splitlines() if "█" in line]
             assert max(map(len, tables)) <= columns
-    plain = on_terminal("report", ID, env={**place.env, "NO_COLOR": "1"})
+    plain = on_terminal("report", ID, env={**home.env, "NO_COLOR": "1"})
     assert not has_colour(plain.out)
     assert "█" in plain.out
 
@@ -191,8 +187,8 @@ def test_a_terminal_shows_bars_and_is_never_overrun(place: Home) -> None:
 def test_a_long_session_shows_its_newest_segments_on_a_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = home(tmp_path, monkeypatch, session(boundaries=60))
-    ended = on_terminal("report", ID, env=place.env)
+    home = homes.home(tmp_path, monkeypatch, session(boundaries=60))
+    ended = on_terminal("report", ID, env=home.env)
     assert "36 older segments" in ended.out
     assert len(called("report", ID).out.splitlines()) > 60
 
@@ -226,9 +222,9 @@ def test_nothing_in_a_session_reaches_the_terminal_raw(
             hostile(99),
         ]
     )
-    place = home(tmp_path, monkeypatch, data)
+    home = homes.home(tmp_path, monkeypatch, data)
     for arguments in ((ID,), ("--all",)):
-        shown = on_terminal("report", "--kinds", *arguments, env=place.env)
+        shown = on_terminal("report", "--kinds", *arguments, env=home.env)
         assert shown.code == 0, shown
         assert not raw_controls(without_ansi(shown.out))
         assert not raw_controls(without_ansi(shown.err))
@@ -239,19 +235,19 @@ def test_nothing_in_a_session_reaches_the_terminal_raw(
         assert valid(called("report", "--kinds", "--json", *arguments))
 
 
-def test_reporting_changes_nothing(place: Home) -> None:
-    place.rotate()
-    before = snapshot(place.config)
+def test_reporting_changes_nothing(home: Home) -> None:
+    home.rotate()
+    before = snapshot(home.config)
     for arguments in ((ID, "--kinds"), ("--all",), ("--all", "--kinds", "--json")):
         assert called("report", *arguments).code == 0
-    assert snapshot(place.config) == before
+    assert snapshot(home.config) == before
 
 
 # ── what goes wrong ──────────────────────────────────────────────────────────────────────────
 
 
 def test_an_empty_machine_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home(tmp_path, monkeypatch)
+    homes.home(tmp_path, monkeypatch)
     assert called("report", "--all").out.startswith("0 sessions")
     assert valid(called("report", "--all", "--json", "--kinds"))["sessions"] == []
 
@@ -269,9 +265,9 @@ def listed_then(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -
 
 
 def test_a_session_that_vanishes_is_told_and_no_failure(
-    place: Home, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone = beside(place, OTHER, session())
+    gone = beside(home, OTHER, session())
     listed_then(monkeypatch, gone.unlink)
     ended = called("report", "--all", "--json")
     assert ended.code == 0
@@ -284,9 +280,9 @@ def test_a_session_that_vanishes_is_told_and_no_failure(
 
 @pytest.mark.parametrize("options", [(), ("--kinds",)])
 def test_a_session_that_cannot_be_read_is_told_and_the_others_are_counted(
-    place: Home, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+    home: Home, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
-    bad = beside(place, OTHER, session())
+    bad = beside(home, OTHER, session())
     real = Source.__init__
 
     def refuse(self: Source, path: Path, fd: int | None = None) -> None:
@@ -304,34 +300,34 @@ def test_a_session_that_cannot_be_read_is_told_and_the_others_are_counted(
 
 @pytest.mark.parametrize("options", [(), ("--kinds",)])
 def test_a_session_that_grows_is_counted_as_it_was(
-    place: Home, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+    home: Home, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
-    data = place.live.read_bytes()
+    data = home.live.read_bytes()
     real = Source.read_into
     grown = [b'{"type":"user","uu', b'id":"new"}\n'] * 3
 
     def grow(self: Source, buffer: memoryview, offset: int) -> int:
-        if grown and self.path == place.live:
-            place.append(grown.pop(0))
+        if grown and self.path == home.live:
+            home.append(grown.pop(0))
         return real(self, buffer, offset)
 
     monkeypatch.setattr(Source, "read_into", grow)
     found = valid(called("report", ID, "--json", *options))
     assert found["bytes"] >= len(data)
-    now = place.live.read_bytes()[: found["bytes"]]
+    now = home.live.read_bytes()[: found["bytes"]]
     assert now.endswith(b"\n")
     assert found["lines"] == now.count(b"\n")
 
 
 def test_a_session_that_shrinks_while_it_is_read_says_so(
-    place: Home, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(place.live, session(padding=1 << 20))
+    write(home.live, session(padding=1 << 20))
     real = session_report.session_rows
 
     def shrink(*arguments: Any, **named: Any) -> Any:
         found = real(*arguments, **named)
-        os.truncate(place.live, 1000)
+        os.truncate(home.live, 1000)
         return found
 
     monkeypatch.setattr(session_report, "session_rows", shrink)

@@ -11,12 +11,9 @@ import pytest
 
 from sessrotate.system.source import Source
 from support.command_line import ID, assert_one_sentence, called, piped, session
-from support.homes import Home, home, snapshot
+from support.homes import Home, snapshot
 
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return home(tmp_path, monkeypatch, session(padding=4000))
+DATA = session(padding=4000)
 
 
 def data(page: Path) -> Any:
@@ -27,27 +24,27 @@ def data(page: Path) -> Any:
 
 @pytest.mark.parametrize("options", [(), ("--kinds",)])
 def test_the_page_holds_what_json_tells_and_nothing_is_printed(
-    place: Home, tmp_path: Path, options: tuple[str, ...]
+    home: Home, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     page = tmp_path / "page.html"
-    before = snapshot(place.config)
+    before = snapshot(home.config)
     ended = called("report", ID, *options, "--html", page)
     assert (ended.code, ended.out, ended.err) == (0, "", "")
-    assert snapshot(place.config) == before
+    assert snapshot(home.config) == before
     assert data(page)["sessions"] == [called("report", ID, *options, "--json").document()]
     assert page.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_page_of_all_sessions_holds_what_json_tells(place: Home, tmp_path: Path) -> None:
+def test_the_page_of_all_sessions_holds_what_json_tells(home: Home, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     ended = called("report", "--all", "--kinds", "--html", page)
     assert (ended.code, ended.out, ended.err) == (0, "", "")
     assert data(page)["machine"] == called("report", "--all", "--kinds", "--json").document()
-    assert place.live.exists()
+    assert home.live.exists()
 
 
 def test_json_is_printed_beside_the_page_where_both_are_asked_for(
-    place: Home, tmp_path: Path
+    home: Home, tmp_path: Path
 ) -> None:
     page = tmp_path / "page.html"
     for what, key in ((ID, "sessions"), ("--all", "machine")):
@@ -56,12 +53,12 @@ def test_json_is_printed_beside_the_page_where_both_are_asked_for(
         found = data(page)[key]
         assert ended.document() == (found[0] if key == "sessions" else found)
         page.unlink()
-    assert place.live.exists()
+    assert home.live.exists()
 
 
 @pytest.mark.parametrize("what", [ID, "--all"])
 def test_nothing_is_written_over_nor_read_for_nothing(
-    place: Home, tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+    home: Home, tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = tmp_path / "page.html"
     page.write_text("mine")
@@ -73,28 +70,28 @@ def test_nothing_is_written_over_nor_read_for_nothing(
     assert "Remove it, or choose another name with --html." in ended.err
     assert page.read_text() == "mine"
     assert called("report", what, "--html", tmp_path).code == 77
-    assert place.live.exists()
+    assert home.live.exists()
 
 
-def test_a_page_that_cannot_be_written_leaves_nothing(place: Home, tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_leaves_nothing(home: Home, tmp_path: Path) -> None:
     ended = called("report", ID, "--html", tmp_path / "nowhere" / "page.html")
     assert_one_sentence(ended, 74)
-    assert place.live.exists()
+    assert home.live.exists()
 
 
-def test_a_page_goes_to_the_device_that_the_option_names(place: Home) -> None:
-    ended = piped("report", place.live, "--html", "/dev/stdout")
+def test_a_page_goes_to_the_device_that_the_option_names(home: Home) -> None:
+    ended = piped("report", home.live, "--html", "/dev/stdout")
     assert ended.code == 0
     assert ended.out.startswith("<!DOCTYPE html>")
     assert ended.out.endswith("</html>\n")
 
 
 def test_what_could_not_be_read_is_on_the_page_and_in_the_exit_code(
-    place: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = Source.__init__
-    bad = place.live.with_name("0ddba115-0000-4000-a000-000000000002.jsonl")
-    bad.write_bytes(place.live.read_bytes())
+    bad = home.live.with_name("0ddba115-0000-4000-a000-000000000002.jsonl")
+    bad.write_bytes(home.live.read_bytes())
 
     def refuse(self: Source, path: Path, fd: int | None = None) -> None:
         if path == bad:

@@ -48,6 +48,13 @@ def home(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     return home
 
 
+@pytest.fixture
+def rotated(home: Home) -> Home:
+    """Give that home after a run that has rotated both."""
+    assert called(*ALL).code == 0
+    return home
+
+
 def other(home: Home) -> Path:
     return home.live.with_name(f"{OTHER}.jsonl")
 
@@ -63,26 +70,24 @@ def is_whole(home: Home) -> bool:
 # ── several ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_several_are_shown_first_and_restored_when_that_is_agreed(home: Home) -> None:
-    called(*ALL)
-    before = snapshot(home.config)
+def test_several_are_shown_first_and_restored_when_that_is_agreed(rotated: Home) -> None:
+    before = snapshot(rotated.config)
     ended = called("restore", ID, OTHER)
     assert ended.code == 2
     assert "--yes" in ended.err
     dry = called("restore", ID, OTHER, "--dry-run")
     assert dry.code == 0
     assert dry.out.count("planned: whole, 3 segments back in the live file") == 2
-    assert snapshot(home.config) == before
+    assert snapshot(rotated.config) == before
     done = called("restore", ID, OTHER, "--yes")
     assert done.code == 0
     assert done.out.count("done: whole, 3 segments") == 2
     assert "1 of 2: " in done.err
-    assert is_whole(home)
+    assert is_whole(rotated)
 
 
-def test_programs_get_one_document_of_one_and_of_several(home: Home) -> None:
-    called(*ALL)
-    short = home.live.stat().st_size
+def test_programs_get_one_document_of_one_and_of_several(rotated: Home) -> None:
+    short = rotated.live.stat().st_size
     one = called("restore", ID, "--json").document()
     assert one == {
         "dry_run": False,
@@ -90,7 +95,7 @@ def test_programs_get_one_document_of_one_and_of_several(home: Home) -> None:
         "sessions": [
             {
                 "session": ID,
-                "path": str(home.live),
+                "path": str(rotated.live),
                 "bytes_before": short,
                 "bytes_after": len(DATA),
                 "result": "done",
@@ -108,27 +113,24 @@ def test_programs_get_one_document_of_one_and_of_several(home: Home) -> None:
     assert results(both) == {ID: "nothing to do", OTHER: "done"}
 
 
-def test_the_failure_of_one_is_no_others(home: Home) -> None:
-    called(*ALL)
-    segment = home.segment(1)
+def test_the_failure_of_one_is_no_others(rotated: Home) -> None:
+    segment = rotated.segment(1)
     segment.write_bytes(segment.read_bytes()[:-3])
     ended = called("restore", ID, OTHER, "--yes", "--json")
     assert ended.code == 74
     assert results(ended) == {ID: "failed", OTHER: "done"}
-    assert other(home).read_bytes() == THEIRS
+    assert other(rotated).read_bytes() == THEIRS
 
 
-def test_of_one_that_failed_no_sizes_are_shown(home: Home) -> None:
-    called(*ALL)
-    segment = home.segment(1)
+def test_of_one_that_failed_no_sizes_are_shown(rotated: Home) -> None:
+    segment = rotated.segment(1)
     segment.write_bytes(segment.read_bytes()[:-3])
     (row,) = (each for each in called("restore", ID, OTHER, "--yes").out.splitlines() if ID in each)
     assert row.startswith(f"{ID}: failed: Segment 1 ")
 
 
-def test_one_that_a_client_runs_is_left_and_named(home: Home) -> None:
-    called(*ALL)
-    home.run_by_a_client()
+def test_one_that_a_client_runs_is_left_and_named(rotated: Home) -> None:
+    rotated.run_by_a_client()
     shown = called("restore", "--last-run", "--dry-run", "--json")
     assert results(shown) == {ID: "in use", OTHER: "planned"}
     ended = called(*UNDO, "--json")
@@ -137,35 +139,33 @@ def test_one_that_a_client_runs_is_left_and_named(home: Home) -> None:
 
 
 def test_what_changed_after_the_plan_was_shown_is_left_alone(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    rotated: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    called(*ALL)
 
     def meanwhile(_total: str = "") -> bool:
-        home.append(MORE)
-        home.rotate()
+        rotated.append(MORE)
+        rotated.rotate()
         return True
 
     monkeypatch.setattr("sessrotate.cli.streams.confirmed", meanwhile)
     ended = called("restore", ID, OTHER, "--json")
     assert ended.code == 75
     assert results(ended) == {ID: "in use", OTHER: "done"}
-    assert home.stitched() == DATA + MORE
+    assert rotated.stitched() == DATA + MORE
 
 
 # ── the last run ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_rotation_of_all_is_undone_and_asks_first(home: Home) -> None:
-    called(*ALL)
-    before = snapshot(home.config)
+def test_a_rotation_of_all_is_undone_and_asks_first(rotated: Home) -> None:
+    before = snapshot(rotated.config)
     assert called("restore", "--last-run").code == 2
     dry = called("restore", "--last-run", "--dry-run")
     assert dry.out.startswith("Undoing run 1, `rotate --all` of 20")
-    assert snapshot(home.config) == before
+    assert snapshot(rotated.config) == before
     ended = called(*UNDO)
     assert ended.code == 0, ended
-    assert is_whole(home)
+    assert is_whole(rotated)
     again = called(*UNDO)
     assert (again.code, again.out) == (
         0,
@@ -309,32 +309,29 @@ CHANGES: Final[tuple[tuple[str, Callable[[Home], object]], ...]] = (
 
 @pytest.mark.parametrize(("changed", "change"), CHANGES)
 def test_what_was_changed_since_is_left_alone_and_named(
-    home: Home, changed: str, change: Callable[[Home], object]
+    rotated: Home, changed: str, change: Callable[[Home], object]
 ) -> None:
-    called(*ALL)
-    change(home)
-    before = snapshot(home.config / "projects" / homes.PROJECT)
+    change(rotated)
+    before = snapshot(rotated.config / "projects" / homes.PROJECT)
     ended = called(*UNDO)
     assert ended.code == 0
     by_name = "" if changed == "restored" else f"; `sessrotate restore {ID}` restores it"
     assert f"{changed} since: left alone{by_name}\n" in ended.out
-    assert other(home).read_bytes() == THEIRS
-    after = snapshot(home.config / "projects" / homes.PROJECT)
-    assert after.get(str(home.live)) == before.get(str(home.live))
+    assert other(rotated).read_bytes() == THEIRS
+    after = snapshot(rotated.config / "projects" / homes.PROJECT)
+    assert after.get(str(rotated.live)) == before.get(str(rotated.live))
 
 
-def test_a_client_that_went_on_is_no_change(home: Home) -> None:
-    called(*ALL)
-    home.append(command_line.row(91))
+def test_a_client_that_went_on_is_no_change(rotated: Home) -> None:
+    rotated.append(command_line.row(91))
     assert called(*UNDO).code == 0
-    assert home.live.read_bytes() == DATA + command_line.row(91)
+    assert rotated.live.read_bytes() == DATA + command_line.row(91)
 
 
-def test_a_project_that_was_renamed_since_is_found(home: Home) -> None:
-    called(*ALL)
-    home.live.parent.rename(home.live.parent.with_name("-renamed"))
+def test_a_project_that_was_renamed_since_is_found(rotated: Home) -> None:
+    rotated.live.parent.rename(rotated.live.parent.with_name("-renamed"))
     assert called(*UNDO).code == 0
-    renamed = home.config / "projects" / "-renamed"
+    renamed = rotated.config / "projects" / "-renamed"
     assert (renamed / f"{ID}.jsonl").read_bytes() == DATA
 
 
@@ -477,8 +474,7 @@ def test_ten_runs_of_five_kinds_undone_in_any_order_give_every_byte_back(
     drawn.check_whole()
 
 
-def test_what_a_later_run_changed_again_waits_until_that_is_undone(home: Home) -> None:
-    called(*ALL)
+def test_what_a_later_run_changed_again_waits_until_that_is_undone(rotated: Home) -> None:
     assert called("archive", ID, OTHER, "--yes").code == 0
     first = called("restore", "--run", "1", "--yes")
     assert first.code == 0
@@ -487,28 +483,26 @@ def test_what_a_later_run_changed_again_waits_until_that_is_undone(home: Home) -
     assert open_runs() == [1, 2]
     assert called(*UNDO).out.startswith("Undoing run 2, `archive`")
     assert called(*UNDO).out.startswith("Undoing run 1, `rotate --all`")
-    assert is_whole(home)
+    assert is_whole(rotated)
 
 
-def test_a_run_that_was_undone_says_nothing_of_what_came_later(home: Home) -> None:
-    called(*ALL)
+def test_a_run_that_was_undone_says_nothing_of_what_came_later(rotated: Home) -> None:
     called(*UNDO)
     assert called("rotate", ID, OTHER, "--yes").code == 0
     again = called("restore", "--run", "1", "--yes")
     assert again.out.count("nothing to do: undone already") == 2
-    assert not is_whole(home)
+    assert not is_whole(rotated)
     assert called(*UNDO).out.startswith("Undoing run 2, `rotate`")
-    assert is_whole(home)
+    assert is_whole(rotated)
 
 
-def test_what_anybody_changed_between_two_runs_is_left_when_both_are_undone(home: Home) -> None:
-    called(*ALL)
-    rotated_again(home)
+def test_what_anybody_changed_between_two_runs_is_left_when_both_are_undone(rotated: Home) -> None:
+    rotated_again(rotated)
     assert called("archive", ID, OTHER, "--yes").code == 0
     called(*UNDO)
     ended = called(*UNDO)
     assert f"rotated since: left alone; `sessrotate restore {ID}` restores it\n" in ended.out
-    assert other(home).read_bytes() == THEIRS
+    assert other(rotated).read_bytes() == THEIRS
 
 
 def test_the_runs_are_listed_with_what_undoing_each_gives(home: Home) -> None:
@@ -572,33 +566,31 @@ def test_one_that_is_as_short_as_can_be_goes_back_under_the_rules_too(
 
 
 @pytest.mark.parametrize("arguments", [("--run", "9"), ("--run", "1", "--all"), ("--runs", ID)])
-def test_a_run_that_is_not_there_is_wrong_usage(home: Home, arguments: tuple[str, ...]) -> None:
-    called(*ALL)
+def test_a_run_that_is_not_there_is_wrong_usage(rotated: Home, arguments: tuple[str, ...]) -> None:
     command_line.assert_one_sentence(called("restore", *arguments, "--yes"), 2)
-    assert not is_whole(home)
+    assert not is_whole(rotated)
 
 
 @pytest.mark.parametrize("how", ["kept short", "replaced", "away for a while"])
-def test_only_what_came_back_is_said_to_be_undone(home: Home, how: str) -> None:
-    called(*ALL)
+def test_only_what_came_back_is_said_to_be_undone(rotated: Home, how: str) -> None:
     whole = ["--keep-rotated"] if how == "kept short" else []
-    moved = home.live.with_name("moved")
+    moved = rotated.live.with_name("moved")
     if how == "replaced":
-        for path in (home.live, other(home)):
+        for path in (rotated.live, other(rotated)):
             shutil.copy(path, moved)
             moved.rename(path)
     elif how == "away for a while":
-        home.live.rename(moved)
+        rotated.live.rename(moved)
     assert called(*UNDO, *whole).code == 0
     if how == "away for a while":
-        moved.rename(home.live)
+        moved.rename(rotated.live)
     assert open_runs() == [1]
     if how == "replaced":
         assert "replaced since: left alone" in called(*UNDO).out
     else:
         assert called(*UNDO).code == 0
         assert open_runs() == []
-        assert is_whole(home)
+        assert is_whole(rotated)
 
 
 def test_a_number_that_is_none_of_ours_keeps_no_later_run_from_being_undone(home: Home) -> None:

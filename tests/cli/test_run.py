@@ -44,10 +44,6 @@ def home(home: Home) -> Home:
     return home
 
 
-def log(home: Home) -> Path:
-    return home.config.parent / "xdg-state" / "sessrotate" / "runs.jsonl"
-
-
 def test_a_run_ends_with_one_line_and_0(home: Home) -> None:
     ended = called("run")
     assert (ended.code, ended.err) == (0, "")
@@ -56,11 +52,13 @@ def test_a_run_ends_with_one_line_and_0(home: Home) -> None:
     assert ", pruned 1 session (" in ended.out
     assert ", emptied the trash of 1 session (" in ended.out
     assert home.archived() == {f"{ID}.2.jsonl.zst", f"{ID}.3.jsonl.zst", "manifest.json"}
-    (end,) = (line for line in log(home).read_text().splitlines() if '"session"' not in line)
+    (end,) = (
+        line for line in user_folders.log_file().read_text().splitlines() if '"session"' not in line
+    )
     assert json.loads(end)["code"] == 0
     ended = called("run")
     assert (ended.code, ended.out, ended.err) == (0, "Nothing to do.\n", "")
-    assert log(home).read_bytes().count(b'"seconds"') == 2
+    assert user_folders.log_file().read_bytes().count(b'"seconds"') == 2
 
 
 @pytest.mark.usefixtures("home")
@@ -131,7 +129,7 @@ def test_two_at_once_are_one_and_a_75_that_names_it(home: Home) -> None:
         ended = called("run")
     assert_one_sentence(ended, 75)
     assert f"process {os.getpid()}" in ended.err
-    assert not log(home).exists()
+    assert not user_folders.log_file().exists()
     assert home.live.read_bytes() == DATA
 
 
@@ -170,7 +168,7 @@ def test_a_run_that_is_ended_by_the_system_is_logged_and_the_next_one_goes_on(ho
     )
     ended = piped("run", env=home.env, program=program)
     assert ended.code == 130
-    assert json.loads(log(home).read_bytes())["code"] == 130
+    assert json.loads(user_folders.log_file().read_bytes())["code"] == 130
     ended = called("run")
     assert ended.code == 0
     assert ended.out.startswith("Recovered 1 session")
@@ -190,7 +188,7 @@ def test_a_run_that_was_killed_is_in_nobodys_way(home: Home) -> None:
 
 
 def test_a_log_that_cannot_be_written_stops_no_run(home: Home) -> None:
-    write(log(home), b"").chmod(0o400)
+    write(user_folders.log_file(), b"").chmod(0o400)
     ended = piped("run", env=home.env, program=UNPRIVILEGED)
     assert ended.code == 0
     assert ended.out.startswith("Rotated 1 session")

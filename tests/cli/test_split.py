@@ -256,11 +256,15 @@ def test_what_is_no_session_is_refused(name: str, tmp_path: Path) -> None:
     assert names_in(tmp_path) == [path.name]
 
 
-def test_an_output_folder_that_is_not_empty_is_refused_and_left_alone(source: Path) -> None:
+@pytest.mark.parametrize("names", [["note.txt"], ["intent.json", "note.txt"]])
+def test_an_output_folder_with_foreign_files_is_refused_and_left_alone(
+    source: Path, names: list[str]
+) -> None:
     folder = source.parent / "set"
-    write(folder / "note.txt", b"mine")
+    for name in names:
+        write(folder / name, b"{}")
     assert_one_sentence(piped("split", source, "--out", folder), 77)
-    assert contents(folder) == {"note.txt": b"mine"}
+    assert contents(folder) == dict.fromkeys(names, b"{}")
 
 
 def test_a_dry_run_shows_the_plan_and_then_the_refusal(source: Path) -> None:
@@ -289,14 +293,6 @@ def test_an_output_folder_that_is_a_file_is_refused(source: Path) -> None:
     assert_one_sentence(piped("split", source, "--out", path), 77)
     assert path.read_bytes() == b"mine"
     assert_one_sentence(piped("split", source, "--out", path / "below"), 77)
-
-
-def test_an_unfinished_split_with_foreign_files_is_refused_and_left_alone(source: Path) -> None:
-    folder = source.parent / "set"
-    write(folder / "intent.json", b"{}")
-    write(folder / "note.txt", b"mine")
-    assert_one_sentence(piped("split", source, "--out", folder), 77)
-    assert contents(folder) == {"intent.json": b"{}", "note.txt": b"mine"}
 
 
 def test_an_empty_output_folder_and_one_below_missing_ones_are_fine(source: Path) -> None:

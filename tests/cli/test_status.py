@@ -121,14 +121,9 @@ def test_of_many_missing_archives_three_are_named(home: Home) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_what_runs_by_itself_is_said() -> None:
+def test_what_runs_by_itself_is_said_and_not_a_hook_that_the_client_does_not_call() -> None:
     assert called("hook", "install").code == 0
     assert "compactions and session ends; `sessrotate setup` adds the nightly run" in called().out
-
-
-@pytest.mark.usefixtures("home")
-def test_a_hook_that_the_client_does_not_call_runs_nothing() -> None:
-    assert called("hook", "install").code == 0
     path = claude.settings_file()
     path.write_bytes(path.read_bytes().replace(b"{", b'{"disableAllHooks": true,', 1))
     assert "compactions" not in called().out

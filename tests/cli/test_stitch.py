@@ -30,25 +30,22 @@ from support.limits import UNPRIVILEGED, limited
 DATA = session()
 
 
-@pytest.fixture(params=["numbered", "linked", "compressed"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    source = write(tmp_path / f"{ID}.jsonl", DATA)
-    options = {
-        "numbered": [],
-        "linked": ["--layout", "linked"],
-        "compressed": ["--compress"],
-    }[request.param]
-    assert piped("split", source, "--out", tmp_path / "set", *options).code == 0
+def cut(folder: Path, *options: str) -> Path:
+    """Return a set of segments, and nothing beside it."""
+    source = write(folder / f"{ID}.jsonl", DATA)
+    assert piped("split", source, "--out", folder / "set", *options).code == 0
     source.unlink()
-    return tmp_path / "set"
+    return folder / "set"
+
+
+@pytest.fixture(params=[(), ("--layout", "linked"), ("--compress",)], ids=" ".join)
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return cut(tmp_path, *request.param)
 
 
 @pytest.fixture
 def numbered(tmp_path: Path) -> Path:
-    source = write(tmp_path / f"{ID}.jsonl", DATA)
-    assert piped("split", source, "--out", tmp_path / "set").code == 0
-    source.unlink()
-    return tmp_path / "set"
+    return cut(tmp_path)
 
 
 def stitched(*arguments: str | Path) -> bytes:
