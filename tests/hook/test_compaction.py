@@ -21,18 +21,11 @@ from support import command_line, homes
 from support.command_line import boundary, row
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from support.homes import Home
 
 DATA: Final = command_line.session(boundaries=2, padding=1000)
 PATIENT: Final = 20.0
 AT_ONCE: Final = 0.0
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 def new(number: int = 500, **changes: Any) -> bytes:

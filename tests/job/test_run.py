@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import stat
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -54,12 +53,9 @@ trash.grace = false
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
-    monkeypatch.setattr(
-        clock, "_written", dict
-    )  # what is written is from today, and not from `NOW`
-    return made
+def home(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setattr(clock, "_written", dict)  # what is written is from today, not from `NOW`
+    return home
 
 
 def settings(text: str = ALL) -> Settings:
@@ -89,12 +85,6 @@ def foreseen(report: Report) -> dict[str, list[tuple[str, str]]]:
     }
 
 
-def other(home: Home, session: str, data: bytes = DATA) -> Path:
-    """Make another session in the same project."""
-    path = home.live.with_name(f"{session}.jsonl")
-    return write(path, data.replace(ID.encode(), session.encode()))
-
-
 def logged() -> list[Any]:
     lines = map(json.loads, user_folders.log_file().read_text().splitlines())
     return [line for line in lines if "session" not in line]
@@ -116,7 +106,7 @@ def test_a_session_is_rotated_pruned_and_after_the_grace_time_gone(home: Home) -
 
 
 def test_without_a_file_of_settings_nothing_is_removed(home: Home) -> None:
-    other(home, OTHERS[0], command_line.session(boundaries=2, rows=100, padding=600_000))
+    home.beside(OTHERS[0], command_line.session(boundaries=2, rows=100, padding=600_000))
     report = done("")
     assert became(report)["rotate"] == [(OTHERS[0], "done")]
     off = {stage.step.name for stage in report.stages if not stage.is_on}
@@ -211,7 +201,7 @@ def test_where_no_client_ever_ran_nothing_is_made(home: Home) -> None:
 
 def test_a_session_that_fails_stops_no_other(home: Home) -> None:
     for session in OTHERS:
-        other(home, session)
+        home.beside(session, DATA)
     done("[rotate]\nmin_gain = 0")
     manifest = home.archive / "manifest.json"
     manifest.write_bytes(b"{")
@@ -245,8 +235,7 @@ def test_a_step_that_fails_stops_no_other(home: Home, monkeypatch: pytest.Monkey
 
 
 def test_what_is_in_use_is_no_failure(home: Home) -> None:
-    registered = {"pid": os.getpid(), "sessionId": ID, "cwd": "/"}
-    write(home.config / "sessions" / f"{os.getpid()}.json", json.dumps(registered).encode())
+    home.run_by_a_client()
     report = done()
     assert became(report) == {"rotate": [(ID, "in use")]}
     assert report.code == 0
@@ -281,7 +270,7 @@ def test_the_exit_code_is_that_of_the_worst_failure(
     home: Home, monkeypatch: pytest.MonkeyPatch, errors: list[Any], code: int
 ) -> None:
     for session in OTHERS:
-        other(home, session)
+        home.beside(session, DATA)
     left = iter(errors)
 
     def broken(*_: object, **__: object) -> Any:
@@ -337,14 +326,14 @@ def full(*_: object) -> None:
 
 def test_a_dry_run_says_what_the_run_does_and_changes_nothing(home: Home) -> None:
     for session in OTHERS:
-        other(home, session)
+        home.beside(session, DATA)
     done("[rotate]\nmin_gain = 0")
     home.append(boundary(90) + row(91))
     where = place.of_live(home.live.with_name(f"{OTHERS[0]}.jsonl"))
     pruned = prune.prepare([where], settings().prune, NOW - 8 * DAY, lambda _done: None)
     assert [done.error for done in prune.execute(pruned, 1)] == [None]
     crashed(home.rotate, "sessrotate.in_place.seal.finish")
-    other(home, "5e55107a-0000-4000-a000-000000000200")
+    home.beside("5e55107a-0000-4000-a000-000000000200", DATA)
     before = snapshot(home.config.parent)
     planned = run.plan(settings(), NOW, silent)
     assert snapshot(home.config.parent) == before
@@ -382,7 +371,7 @@ def test_a_dry_run_waits_for_nobody(home: Home) -> None:
 
 def test_the_log_has_numbers_and_ids_and_no_content(home: Home) -> None:
     home.append(row(300, message={"content": "a secret"}) + b'{"torn secret')
-    linked = other(home, OTHERS[0])
+    linked = home.beside(OTHERS[0], DATA)
     linked.with_suffix(".copy").hardlink_to(linked)
     done()
     path = user_folders.log_file()

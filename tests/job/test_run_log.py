@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -29,10 +28,9 @@ PRUNE: Final = ("prune", "--all", "--keep-last", "1", "--yes")
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
-    made.rotate()
-    return made
+def home(home: Home) -> Home:
+    home.rotate()
+    return home
 
 
 def done(home: Home, freed: int = 5, *segments: int) -> Outcome:

@@ -23,7 +23,7 @@ from sessrotate.job.config import file as config_file
 from sessrotate.reports import discovery, on_disk
 from sessrotate.status import remembered
 from sessrotate.system import in_use, user_folders
-from support import command_line, homes
+from support import command_line
 from support.command_line import ID, called, on_terminal, write
 from support.homes import Home, silent
 
@@ -41,10 +41,9 @@ OTHER: Final = "b0000000-0000-4000-a000-00000000000a"
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
-    beside(made).write_bytes(DATA[: len(DATA) // 2].replace(ID.encode(), OTHER.encode()))
-    return made
+def home(home: Home) -> Home:
+    home.beside(OTHER, DATA[: len(DATA) // 2])
+    return home
 
 
 @pytest.fixture
@@ -141,25 +140,17 @@ def _archive(home: Home) -> None:
     assert called("archive", ID).code == 0
 
 
-def _agent_beside(home: Home) -> None:
-    write(home.live.with_name("agent-1.jsonl"), command_line.row(1) * 99)
-
-
-def _settings(_home: Home) -> None:
-    write(user_folders.config_file(), b"[rotate]\nmin_gain = '2M'\n")
-
-
 CHANGES: Final = (
     _append,
     _same_size,
     lambda home: home.rotate(),
     _restore,
     _prune,
-    _settings,
+    lambda _: write(user_folders.config_file(), b"[rotate]\nmin_gain = '2M'\n"),
     lambda home: os.link(home.live, home.live.with_name("a backup")),
     lambda home: home.live.unlink(),
     _archive,
-    _agent_beside,
+    lambda home: write(home.live.with_name("agent-1.jsonl"), command_line.row(1) * 99),
     lambda home: write(home.live.with_suffix("") / "tool-results" / "1.txt", b"long" * 9999),
     lambda home: write(new_name(home.live, ID), DATA),
     lambda home: home.live.write_bytes(bytes(9999)),
@@ -179,14 +170,6 @@ def test_what_changed_is_read_again(home: Home, change: Callable[[Home], object]
     assert is_same == (change is CHANGES[-1])
 
 
-def _in_the_way(home: Home) -> None:
-    (home.config / "sessrotate").touch()
-
-
-def _led_nowhere(home: Home) -> None:
-    (home.config / "sessrotate").symlink_to(home.config / "a disk that is not there")
-
-
 def _led_elsewhere(home: Home) -> None:
     elsewhere = home.config.parent / "elsewhere"
     elsewhere.mkdir()
@@ -194,7 +177,15 @@ def _led_elsewhere(home: Home) -> None:
     (home.config / "sessrotate" / "archives").symlink_to(elsewhere)
 
 
-@pytest.mark.parametrize("change", [_in_the_way, _led_nowhere, _led_elsewhere])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda home: (home.config / "sessrotate").touch(),
+        lambda home: (home.config / "sessrotate").symlink_to(home.config / "no such disk"),
+        _led_elsewhere,
+    ],
+    ids=["in the way", "leads nowhere", "leads elsewhere"],
+)
 def test_what_leads_to_the_archives_is_seen_though_there_is_none(
     home: Home, change: Callable[[Home], object]
 ) -> None:
