@@ -54,14 +54,6 @@ def test_a_session_is_put_away_and_comes_back(home: Home) -> None:
     assert home.live.read_bytes() == DATA
 
 
-def test_the_real_command_does_the_same(home: Home) -> None:
-    assert called("archive", ID).code == 0
-    assert not home.live.exists()
-    assert called("stitch", ID).out.encode() == DATA
-    assert called("restore", ID).code == 0
-    assert home.live.read_bytes() == DATA
-
-
 def test_a_dry_run_shows_the_same_and_changes_nothing(home: Home) -> None:
     before = homes.snapshot(home.config)
     done = called("archive", "-n", ID)

@@ -44,6 +44,25 @@ def codex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Codex:
     return made
 
 
+@pytest.fixture
+def compressed(codex: Codex) -> Codex:
+    """Give that home with one session, which `tidy` has compressed."""
+    codex.begin(OVER, 1)
+    assert called("tidy", "--yes").code == 0
+    assert codex.taken(1) == OVER
+    return codex
+
+
+@pytest.fixture
+def wide(codex: Codex) -> str:
+    """Give the session of that home whose window is larger than a client's."""
+    frame = zstd.compressor(0, window=28)
+    frame.set_pledged_input_size(None)
+    path = codex.begin(frame.compress(OVER) + frame.flush(), 1)
+    path.rename(f"{path}.zst")
+    return codex.where(1).session
+
+
 def plain(codex: Codex) -> Mapping[str, tuple[bytes, int]]:
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in codex.day.iterdir()}
 
@@ -93,13 +112,12 @@ def test_the_plan_of_a_single_session_fits_a_screen_and_is_asked(codex: Codex) -
 
 
 def test_a_session_that_was_made_plain_by_its_name_is_left_alone_by_the_next_run(
-    codex: Codex,
+    compressed: Codex,
 ) -> None:
-    codex.begin(OVER, 1)
-    called("tidy", "--yes")
-    called("restore", codex.where(1).session)
+    session = compressed.where(1).session
+    called("restore", session)
     assert "Nothing to tidy" in called("tidy", "--dry-run").out
-    assert "compress       1 session" in called("tidy", codex.where(1).session, "--dry-run").out
+    assert "compress       1 session" in called("tidy", session, "--dry-run").out
 
 
 def test_what_a_run_did_is_undone_but_for_what_was_resumed_since(codex: Codex) -> None:
@@ -117,16 +135,14 @@ def test_what_a_run_did_is_undone_but_for_what_was_resumed_since(codex: Codex) -
 
 
 def test_restore_refuses_where_the_disk_has_no_room_for_the_plain_file(
-    codex: Codex, monkeypatch: pytest.MonkeyPatch
+    compressed: Codex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    codex.begin(OVER, 1)
-    called("tidy", "--yes")
     monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _path: 1 << 20)
-    ended = called("restore", codex.where(1).session)
+    ended = called("restore", compressed.where(1).session)
     assert ended.code == 74
     assert "4.1 MiB for what is unpacked" in ended.err
     assert "make room for" in ended.err.lower()
-    assert codex.taken(1) == OVER
+    assert compressed.taken(1) == OVER
 
 
 def test_a_session_that_a_client_has_open_is_passed_over_and_said(codex: Codex) -> None:
@@ -175,19 +191,14 @@ def test_what_somebody_needs_is_had_from_as_few_sessions_as_can_be(codex: Codex)
     assert [each["session"] for each in found] == [codex.where(1).session]
 
 
-def test_what_it_would_gain_is_in_the_list_and_remembered_for_the_status(
+def test_what_it_would_gain_is_in_the_deep_list_and_remembered_for_the_status(
     codex: Codex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     codex.begin(OVER, 1)
+    assert "3.0 MiB can be freed" in called("list", "--deep").out
     assert "Can free   about 3.0 MiB from 1 session" in called().out
     monkeypatch.setattr("sessrotate.retention.sizes._Sampler._made", lambda *_: 0)
     assert "Can free   about 3.0 MiB from 1 session" in called().out
-    monkeypatch.undo()
-
-
-def test_the_deep_list_has_what_it_would_gain(codex: Codex) -> None:
-    codex.begin(OVER, 1)
-    assert "3.0 MiB can be freed" in called("list", "--deep").out
 
 
 # ── by itself ────────────────────────────────────────────────────────────────────────────────
@@ -336,26 +347,18 @@ def test_every_reader_says_the_same_of_both_forms(codex: Codex) -> None:
 
 
 def test_a_larger_window_than_the_clients_is_refused_unless_it_is_allowed(
-    codex: Codex, monkeypatch: pytest.MonkeyPatch
+    wide: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    frame = zstd.compressor(0, window=28)
-    frame.set_pledged_input_size(None)
-    path = codex.begin(frame.compress(OVER) + frame.flush(), 1)
-    path.rename(f"{path}.zst")
-    session = codex.where(1).session
-    ended = called("read", session)
+    ended = called("read", wide)
     assert ended.code == 77
     assert "a window of 256.0 MiB" in ended.err
     assert "SESSROTATE_MAX_WINDOW=28" in ended.err
     monkeypatch.setenv("SESSROTATE_MAX_WINDOW", "28")
-    assert called("stitch", session).out.encode() == OVER
+    assert called("stitch", wide).out.encode() == OVER
 
 
+@pytest.mark.usefixtures("wide")
 def test_one_with_a_larger_window_keeps_nothing_from_the_others(codex: Codex) -> None:
-    frame = zstd.compressor(0, window=28)
-    frame.set_pledged_input_size(None)
-    path = codex.begin(frame.compress(OVER) + frame.flush(), 1)
-    path.rename(f"{path}.zst")
     other = codex.begin(OVER, 2)
     assert called("search", "turn").out
     shown = called("report", codex.where(2).session)
@@ -483,11 +486,9 @@ def test_setup_says_nothing_of_compression_that_its_owner_has_set(codex: Codex, 
 
 
 def test_sessions_that_were_made_plain_by_their_names_push_no_run_out_of_the_log(
-    codex: Codex,
+    compressed: Codex,
 ) -> None:
-    codex.begin(OVER, 1)
-    assert called("tidy", "--yes").code == 0
-    first = rollouts.place_of(codex.path(1))
+    first = compressed.where(1)
     for number in range(30):
         where = replace(first, session=f"01a20069-3200-7812-9750-2eae4d4000{number:02}")
         assert run_log.undone(run_log.plain_again([where])[where], where) is None

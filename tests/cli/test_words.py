@@ -46,6 +46,11 @@ class Shown:
         ended = self.piped("export", ID, "--format", "markdown", *arguments)
         return re.findall(r"^## (.*)$", ended.out, re.MULTILINE)
 
+    def articles(self, page: Path) -> list[str]:
+        """Return the prompts of a page."""
+        self.piped("export", ID, "--format", "html", "--output", page)
+        return re.findall(r'<article class="prompt".*?</article>', page.read_text(), re.DOTALL)
+
     def found(self, word: str) -> list[tuple[str, str]]:
         """Return who says a word, and the line that says it, of each hit of a search."""
         hits: list[dict[str, Any]] = [
@@ -135,10 +140,7 @@ def test_a_search_finds_it_as_the_users(opened: Open) -> None:
 
 
 def test_a_page_shows_it_with_its_picture(opened: Open, tmp_path: Path) -> None:
-    session = opened(WORKING)
-    page = tmp_path / "page.html"
-    session.piped("export", ID, "--format", "html", "--output", page)
-    articles = re.findall(r'<article class="prompt".*?</article>', page.read_text(), re.DOTALL)
+    articles = opened(WORKING).articles(tmp_path / "page.html")
     assert [re.findall("[A-Z]+-[A-Z]+", each)[-1:] for each in articles] == [
         [], ["TAKEN-IN"], ["WITH-PICTURE"], ["OWN-TURN"],
     ]  # fmt: skip
@@ -275,9 +277,7 @@ def test_a_turn_is_called_by_what_was_typed(opened: Open) -> None:
 
 
 def test_a_page_lists_turns_by_what_was_typed(opened: Open, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    opened(BESIDE).piped("export", ID, "--format", "html", "--output", page)
-    articles = re.findall(r'<article class="prompt".*?</article>', page.read_text(), re.DOTALL)
+    articles = opened(BESIDE).articles(tmp_path / "page.html")
     # The page's script takes the first text of each. (See `page.js`.)
     listed = [re.findall(r'class="text[^>]*>(?:<p>)?([^<]*)', each)[:1] for each in articles]
     assert listed == [*([said] for said in CALLED), []]
