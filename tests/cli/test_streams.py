@@ -99,6 +99,15 @@ def test_a_reader_that_goes_ends_it_quietly(large: Place, line: str, reader: str
 
 
 @pytest.mark.parametrize(
+    "line", ["split LIVE -n --json", "split LIVE -n --quiet", "verify SET --json"]
+)
+def test_a_reader_that_is_gone_before_a_little_is_written_ends_it_quietly(
+    place: Place, line: str
+) -> None:
+    assert place.in_a_shell('("$0" "$@"; echo "$?" >&2) | true', line).err == "0\n"
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "split LIVE --dry-run",
