@@ -439,15 +439,9 @@ def test_a_search_finds_what_is_escaped_in_the_file_and_not_what_is_hidden(tmp_p
 
 
 def test_a_search_of_lines_gives_the_lines(path: Path) -> None:
-    found = shown_lines(path, "--history", "--grep", "first answer|caf")
+    found = shown(path, "--history", "--grep", "first answer|caf", "--format", "jsonl")
     (first,) = (line for line in DATA.splitlines(keepends=True) if b"first answer" in line)
     assert found == decoded(first + LATIN)
-
-
-def shown_lines(*arguments: str | Path) -> str:
-    ended = piped("read", *arguments, "--format", "jsonl")
-    assert ended.code == 0
-    return ended.out
 
 
 def test_turns_are_prompts_tools_and_answers(tmp_path: Path) -> None:
