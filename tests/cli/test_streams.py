@@ -53,7 +53,8 @@ class Place:
     def in_a_shell(self, script: str, line: str) -> Ended:
         """Run a command line as `"$0" "$@"` of a script."""
         env = {"CLAUDE_CONFIG_DIR": str(self.folder)}
-        return piped("-c", script, COMMAND, *self.words(line), env=env, program=SHELL)
+        words = ("-c", script, COMMAND, *self.words(line))
+        return piped(*words, cwd=self.folder, env=env, program=SHELL)
 
 
 @pytest.fixture

@@ -104,8 +104,9 @@ IN_ONE_SENTENCE: Final = [
 
 
 @pytest.fixture
-def home(home: Home) -> Home:
-    """Give one whose session is rotated, and could be again."""
+def home(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Give one whose session is rotated, and could be again, from a folder within it."""
+    monkeypatch.chdir(home.config.parent)
     home.rotate()
     home.append(command_line.boundary(90) + command_line.row(91))
     return home
