@@ -14,13 +14,12 @@ from sessrotate.archive import found_files, record, state
 from sessrotate.archive.record import UNKNOWN, Mark, PutAway, Record
 from sessrotate.errors import DamagedError
 from support import command_line, homes
-from support.command_line import ID, boundary, row
+from support.command_line import ID, append, boundary, row
 from support.homes import Home
 from support.trimming import keep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from sessrotate.archive.found_files import FoundFiles
     from sessrotate.archive.recovery_table import Drafted, Match
@@ -29,11 +28,6 @@ DATA: Final = command_line.session(boundaries=2)
 MORE: Final = row(90) + boundary(91) + row(92)
 BEFORE: Final = "sessrotate.fs.take_place"
 BEHIND: Final = "sessrotate.in_place.seal.finish"
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 @contextmanager
@@ -155,8 +149,7 @@ def test_what_has_the_drafts_name_is_told_without_opening_it(
 
 def test_a_pack_with_a_second_name_of_somebodys_gives_no_line(home: Home) -> None:
     homes.crashed(home.rotate, BEHIND)
-    with home.pack.open("ab") as file:
-        file.write(row(99))
+    append(home.pack, row(99))
     home.where.draft.unlink(missing_ok=True)
     with looked(home) as found:
         assert found.pack is not None

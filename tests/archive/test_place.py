@@ -14,7 +14,7 @@ from sessrotate.archive.record import NO_SWAP, Intent, PutAway, Record
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, RefusedError
 from sessrotate.segments import manifest
-from support import command_line, homes
+from support import command_line
 from support.command_line import ID, boundary, row, write
 from support.homes import Home
 
@@ -22,11 +22,6 @@ DATA: Final = command_line.session(boundaries=2)
 MORE: Final = row(90) + boundary(91) + row(92)
 RESTORATION: Final = Intent("restore", NO_SWAP, 1)
 LATER: Final = row(95) + boundary(96) + row(97)
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 def test_a_file_outside_the_clients_folder_is_refused(home: Home) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from sessrotate.archive import state
 from sessrotate.errors import SessrotateError
 from sessrotate.reading import pieces
-from support import command_line, homes, oracle
+from support import command_line, oracle
 from support.command_line import ID, boundary, row
 from support.homes import Home, refused, snapshot
 
@@ -23,11 +22,6 @@ DATA: Final = command_line.session(boundaries=2)
 MODE: Final = b'{"type":"mode","sessionId":"s","mode":"default"}\n'
 MORE: Final = row(90) + boundary(91) + row(92)
 LATER: Final = row(95) + boundary(96) + row(97)
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 # ── a live file that does not go on from its archive ─────────────────────────────────────────

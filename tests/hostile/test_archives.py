@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place import seal
 from support import command_line, homes
-from support.command_line import ID, boundary, called, row, write
+from support.command_line import ID, append, boundary, called, row, write
 from support.crash.changes import Faults, Killed
 from support.examples import examples
 from support.homes import Home
@@ -85,8 +85,7 @@ SINCE: Final = row(83)
 def made_late(folder: Path, patch: pytest.MonkeyPatch, moment: str) -> Home:
     """Make a session of which a run that brought late lines over was not finished."""
     home = made(folder, patch, unfinished=True)
-    with home.pack.open("ab") as file:
-        file.write(LATE)
+    append(home.pack, LATE)
     home.append(SINCE)
     with patch.context() as inner:
         inner.setattr(STOPPED[moment], lambda *_, **__: Faults(1).met())

@@ -47,10 +47,9 @@ COMMANDS: Final = (
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
+def home(home: Home, tmp_path: Path) -> Home:
     write(tmp_path / "key", SECRET)
-    return made
+    return home
 
 
 def symlink(path: Path, target: Path) -> None:

@@ -22,7 +22,7 @@ import pytest
 
 from sessrotate.hook import call
 from support import command_line, homes, opens, system_calls
-from support.command_line import ID, boundary, called, row, session, write
+from support.command_line import ID, append, boundary, called, row, session, write
 from support.limits import HANGS
 from support.portable import have_quiet, lack
 from support.tiers import in_gate
@@ -146,8 +146,7 @@ def tells_reads(folder: Path) -> bool:
 
 def crashed_late(home: Home) -> None:
     homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
-    with home.pack.open("ab") as file:
-        file.write(row(82))
+    append(home.pack, row(82))
     home.append(row(83))
 
 

@@ -17,6 +17,7 @@ from support.command_line import (
     ID,
     SECONDS,
     Ended,
+    append,
     boundary,
     called,
     on_terminal,
@@ -126,8 +127,7 @@ def test_damage_in_a_set_with_a_hostile_name_is_told_harmlessly(name: str, tmp_p
     folder = os.fsencode(tmp_path) + b"/set " + NAMES[name]
     assert run_bytes(tmp_path, b"split", file, b"--out", folder).code == 0
     second = os.fsdecode(folder + b"/" + NAMES[name] + b".2.jsonl")
-    with Path(second).open("ab") as segment:
-        segment.write(b"more\n")
+    append(Path(second), b"more\n")
     assert_harmless(run_bytes(tmp_path, b"verify", folder), 1)
     assert_harmless(run_bytes(tmp_path, b"verify", folder, b"--json"), 1)
     ended = run_bytes(tmp_path, b"stitch", folder, b"-o", b"whole")

@@ -22,6 +22,7 @@ from sessrotate.system import zstd
 from support.command_line import (
     ID,
     SECONDS,
+    append,
     assert_one_sentence,
     called,
     contents,
@@ -236,8 +237,7 @@ def test_a_longer_segment_is_found(
     made = sample(kind, boundaries)
     for index, name in enumerate(made.segments):
         folder = made.write(tmp_path / str(index) / "set")
-        with (folder / name).open("ab") as segment:
-            segment.write(more)
+        append((folder / name), more)
         assert_damaged(folder, naming(index) if kind.manifest else NAMES_ONE)
 
 
@@ -247,8 +247,7 @@ def test_a_second_compressed_frame_behind_a_segment_is_found(
 ) -> None:
     made = sample(Kind("numbered", compressed=True, manifest=manifest))
     folder = made.write(tmp_path / "set")
-    with (folder / made.segments[1]).open("ab") as segment:
-        segment.write(packed(b"more\n", compressed=True))
+    append((folder / made.segments[1]), packed(b"more\n", compressed=True))
     assert_damaged(folder, naming(1))
 
 

@@ -20,6 +20,7 @@ from sessrotate.system.source import Source
 from support import sets
 from support.command_line import (
     ID,
+    append,
     assert_one_sentence,
     boundary,
     called,
@@ -36,8 +37,7 @@ LATE: Final = boundary(90) + row(91)
 
 
 def grow(path: Path) -> None:
-    with path.open("ab") as file:
-        file.write(LATE)
+    append(path, LATE)
 
 
 def shrink(path: Path) -> None:

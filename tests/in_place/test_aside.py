@@ -22,11 +22,10 @@ MORE: Final = boundary(80) + row(81)
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
-    made.rotate()
-    made.append(MORE)
-    return made
+def home(home: Home) -> Home:
+    home.rotate()
+    home.append(MORE)
+    return home
 
 
 def interrupted(home: Home) -> None:

@@ -24,11 +24,10 @@ RULES: Final = 'prune.max_age = "52w"\nrotate.min_gain = false\n'
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
-    made.rotate()
+def home(home: Home) -> Home:
+    home.rotate()
     Path("settings.toml").write_text(RULES)
-    return made
+    return home
 
 
 @pytest.fixture(autouse=True)

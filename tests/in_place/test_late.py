@@ -15,7 +15,7 @@ from sessrotate.archive import found_files
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.in_place import seal, swap, waiting
 from support import command_line, homes
-from support.command_line import ID, boundary, called, row
+from support.command_line import ID, append, boundary, called, row
 from support.crash.changes import Faults, Killed
 from support.homes import Home
 from support.race.writers import take_back
@@ -78,8 +78,7 @@ BEHIND: Final = "sessrotate.in_place.waiting.said_again"
 
 def in_flight(home: Home, line: bytes) -> None:
     """Let the line of a writer come that had waited for the replaced file."""
-    with replaced(home).open("ab") as file:
-        file.write(line)
+    append(replaced(home), line)
 
 
 def replaced(home: Home) -> Path:
@@ -357,8 +356,7 @@ def test_without_leases_late_lines_come_over_at_once(
     home.rotate()
     assert home.live.read_bytes().endswith(MORE + NEXT + IN_FLIGHT + NEXT)
     (waits,) = waiting.packs(home.where)
-    with waits.path.open("ab") as file:
-        file.write(row(4)[9:])
+    append(waits.path, row(4)[9:])
     whole = DATA + MORE + NEXT + IN_FLIGHT + NEXT + row(4)
     home.rotate()
     assert home.stitched() == whole + NEXT

@@ -28,6 +28,7 @@ from sessrotate.in_place.seal import NotQuietError
 from sessrotate.segments import compressed
 from sessrotate.system import in_use
 from support import command_line, oracle
+from support.command_line import append
 from support.crash.changes import Faults, Killed, Meanwhile
 from support.crash.scenes import fast_folder
 from support.examples import examples
@@ -165,8 +166,7 @@ class SessionInPlace(RuleBasedStateMachine):
 
     def _write_late(self) -> None:
         line = self._row()
-        with self.replaced()[-1].open("ab") as file:
-            file.write(line)
+        append(self.replaced()[-1], line)
         self.late += line
         self.said += 1
 

@@ -23,7 +23,7 @@ from sessrotate.in_place import operations, recover
 from sessrotate.system import in_use
 from sessrotate.units import amount
 from support import command_line, homes
-from support.command_line import ID, boundary, called, row, write
+from support.command_line import ID, append, boundary, called, row, write
 from support.crash.changes import Faults, Killed
 from support.examples import examples
 from support.homes import Home, crashed, silent, snapshot
@@ -38,10 +38,9 @@ NEW: Final = "-home-somebody-moved"
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
-    made.rotate()
-    return made
+def home(home: Home) -> Home:
+    home.rotate()
+    return home
 
 
 def moved(home: Home, name: str = NEW) -> Path:
@@ -70,8 +69,7 @@ def test_a_moved_session_is_read_without_being_changed(home: Home, name: str) ->
 
 def test_a_moved_session_goes_on_in_its_new_project(home: Home) -> None:
     live = moved(home)
-    with live.open("ab") as file:
-        file.write(MORE)
+    append(live, MORE)
     assert called("split", "--in-place", ID).code == 0
     assert len(command_line.segments_of(DATA + MORE)) == 5
     assert called("stitch", ID).out.encode() == DATA + MORE
@@ -212,8 +210,7 @@ def test_a_project_that_has_another_name_while_a_writer_is_waited_for_keeps_its_
 def test_the_hooks_note_goes_along(home: Home) -> None:
     notes.write(home.where, "It failed.")
     live = moved(home)
-    with live.open("ab") as file:
-        file.write(MORE)
+    append(live, MORE)
     operations.rotate_session(place.of_live(live), 1, silent)
     assert place.of_live(live).note.exists()
     assert [*notes.notes()] == []  # what it was about is done
@@ -264,8 +261,7 @@ def test_a_copy_is_read_with_the_whole_history(home: Home, where: str) -> None:
 )
 def test_a_copy_never_owns_the_history(home: Home, where: str, command: tuple[str, ...]) -> None:
     path = copied(home, where)
-    with path.open("ab") as file:
-        file.write(MORE)
+    append(path, MORE)
     before = snapshot(home.config)
     ended = called(command[0], path, *command[1:])
     assert ended.code == 77, ended
@@ -276,8 +272,7 @@ def test_a_copy_never_owns_the_history(home: Home, where: str, command: tuple[st
 
 def test_what_works_on_all_sessions_passes_over_a_copy(home: Home) -> None:
     path = copied(home, "another name")
-    with path.open("ab") as file:
-        file.write(MORE)
+    append(path, MORE)
     before = path.read_bytes()
     assert called("split", "--in-place", "--all", "--min-size", "0").code == 0
     assert called("archive", "--yes", "--older-than", "1d").code == 0
@@ -291,8 +286,7 @@ def test_a_copy_that_is_taken_for_a_session_of_its_own_leaves_the_history_alone(
     home: Home,
 ) -> None:
     path = copied(home, "another name")
-    with path.open("ab") as file:
-        file.write(MORE)
+    append(path, MORE)
     content = path.read_bytes()
     assert called("split", "--in-place", "--unsafe-adopt", path).code == 0
     assert called("stitch", path).out.encode() == content
@@ -334,8 +328,7 @@ def test_a_fork_by_a_client_is_a_session_of_its_own(home: Home) -> None:
     forked = head + b"".join(rows).replace(ID.encode(), other.encode())
     path = write(home.live.with_name(f"{other}.jsonl"), forked)
     assert called("stitch", path).out.encode() == forked
-    with path.open("ab") as file:
-        file.write(MORE)
+    append(path, MORE)
     assert called("split", "--in-place", path).code == 0
 
 
@@ -521,8 +514,7 @@ def test_while_the_trash_has_its_history_a_restored_session_is_told_from_a_stran
 @pytest.mark.parametrize("deed", ["rotate", "restore", "stitch", "pin"])
 def test_the_path_of_before_a_move_means_the_session(home: Home, deed: str) -> None:
     live = moved(home)
-    with live.open("ab") as file:
-        file.write(MORE)
+    append(live, MORE)
     arguments = ["1"] if deed == "pin" else []
     assert called(deed, home.live, *arguments).code == 0
     assert called("stitch", ID).out.encode() == DATA + MORE
@@ -689,8 +681,7 @@ def test_however_folders_are_moved_and_linked_the_history_is_one_and_whole(
             first = 1000 + 3 * number
             if what == "rotate" and len(lives) == 1:
                 more = b"".join((row(first), boundary(first + 1), row(first + 2)))
-                with lives[0].open("ab") as file:
-                    file.write(more)
+                append(lives[0], more)
                 history += more
                 assert called("split", "--in-place", ID).code == 0
             check_read(live_files(made), history)

@@ -42,11 +42,6 @@ def _nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_use, "writers", lambda *_: iter(()))
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
-
-
 def rotate(home: Home) -> object:
     return home.rotate()
 

@@ -24,7 +24,7 @@ from sessrotate.segments import scan
 from sessrotate.system.source import Source
 from sessrotate.units import amount
 from support import command_line, homes
-from support.command_line import ID, boundary, called, row
+from support.command_line import ID, append, boundary, called, row
 from support.crash.changes import Meanwhile
 from support.homes import Home, snapshot
 from support.tiers import in_gate
@@ -50,11 +50,6 @@ def said(first: int, compaction: int) -> bytes:
             row(compaction + 1),
         )
     )
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 def kept(home: Home) -> list[Path]:
@@ -109,8 +104,7 @@ def test_a_session_that_is_trimmed_at_the_compaction_it_was_rotated_at_is_whole_
 
 def test_the_file_of_a_trim_that_came_too_late_for_a_line_gives_it(home: Home) -> None:
     path = keep(home.live)
-    with path.open("ab") as late:
-        late.write(row(90))
+    append(path, row(90))
     home.append(row(91))
     home.rotate()
     whole(home, DATA + row(90) + row(91))
@@ -122,8 +116,7 @@ def test_settings_that_came_too_late_for_a_trim_may_equal_later_ones(
     home: Home, late: bytes, since: bytes
 ) -> None:
     path = keep(home.live)
-    with path.open("ab") as file:
-        file.write(late)
+    append(path, late)
     home.append(since)
     home.rotate()
     whole(home, DATA + late + since)
@@ -131,8 +124,7 @@ def test_settings_that_came_too_late_for_a_trim_may_equal_later_ones(
 
 def test_an_empty_line_that_came_too_late_for_a_trim_is_there(home: Home) -> None:
     path = keep(home.live)
-    with path.open("ab") as late:
-        late.write(b"\n")
+    append(path, b"\n")
     home.append(row(91))
     home.rotate()
     whole(home, DATA + b"\n" + row(91))
@@ -145,8 +137,7 @@ def test_a_kept_file_that_somebody_writes_to_at_last_stays(
     real = seal.finish
 
     def finish(*given: Any) -> None:
-        with path.open("ab") as late:
-            late.write(row(90))
+        append(path, row(90))
         real(*given)
 
     with monkeypatch.context() as patch:

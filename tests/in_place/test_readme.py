@@ -23,11 +23,6 @@ from support.homes import Home
 DATA: Final = session(boundaries=2)
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
-
-
 def text(home: Home) -> Path:
     return home.config / "sessrotate" / "README"
 

@@ -22,7 +22,7 @@ from sessrotate.retention import trash
 from sessrotate.segments import manifest
 from sessrotate.units import DAY, amount
 from support import homes, trimming
-from support.command_line import ID, assert_one_sentence, called, write
+from support.command_line import ID, append, assert_one_sentence, called, write
 from support.crash.changes import Faults, Killed
 from support.homes import Home, crashed, silent, snapshot
 from support.lines import row, session
@@ -34,10 +34,9 @@ DATA: Final = session(5, rows=60)
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
-    made.rotate()
-    return made
+def home(home: Home) -> Home:
+    home.rotate()
+    return home
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -299,8 +298,7 @@ def test_a_client_that_writes_it_back_while_late_lines_wait_is_told_of_them(
     short = home.live.read_bytes()
     late, later = row(901) + b"\n", row(902) + b"\n"
     crashed(home.restore, "sessrotate.in_place.swap._Swap._drain")
-    with home.pack.open("ab") as file:
-        file.write(late)
+    append(home.pack, late)
     home.append(later)
     if is_brought:
         crashed(home.restore, "sessrotate.in_place.seal._close")
@@ -669,8 +667,7 @@ def test_a_restored_session_that_is_moved_is_the_sessions_own_whatever_it_holds(
     expected = DATA + row(901) + b"\n"
     if how == "trimmed":
         trimming.keep(live)
-        with live.open("ab") as file:
-            file.write(row(901) + b"\n")
+        append(live, row(901) + b"\n")
     else:
         lines = DATA.splitlines(keepends=True)
         expected = b"" if how == "emptied" else b"".join(lines[:3] + lines[4:])

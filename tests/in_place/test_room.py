@@ -54,11 +54,6 @@ ZSTD: Final = b"\x28\xb5\x2f\xfd"
 """How a frame begins."""
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
-
-
 # ── files that must not become larger ────────────────────────────────────────────────────────
 
 

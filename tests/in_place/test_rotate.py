@@ -16,7 +16,7 @@ from sessrotate.errors import NotASessionError
 from sessrotate.fs import files
 from sessrotate.in_place import operations
 from support import command_line, homes, oracle
-from support.command_line import ID, boundary, called, row, write
+from support.command_line import ID, append, boundary, called, row, write
 from support.homes import Home, refused, snapshot
 
 if TYPE_CHECKING:
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 DATA: Final = command_line.session(boundaries=2)
 MORE: Final = row(90) + boundary(91) + row(92)
 LATER: Final = row(95) + boundary(96) + row(97)
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 # ── what kind of file it is ──────────────────────────────────────────────────────────────────
@@ -92,8 +87,7 @@ def test_an_archive_on_another_file_system_is_refused(home: Home) -> None:
 
 def test_all_reasons_are_told_at_once(home: Home) -> None:
     (home.config.parent / "backup.jsonl").hardlink_to(home.live)
-    with home.live.open("ab") as file:
-        file.write(row(1, parentUuid="nowhere"))
+    append(home.live, row(1, parentUuid="nowhere"))
     refused(home, "another name", "nowhere in the file")
 
 

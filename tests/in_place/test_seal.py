@@ -14,12 +14,12 @@ from sessrotate.in_place import second_names, waiting
 from sessrotate.system import lease
 from support import command_line, homes
 from support.abilities import needs_leases
-from support.command_line import ID, assert_one_sentence, boundary, row
+from support.command_line import ID, append, assert_one_sentence, boundary, row
 from support.crash.changes import Faults, Killed
 from support.homes import Home, snapshot
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    pass
 
 KIB: Final = 1024
 
@@ -29,11 +29,6 @@ DATA: Final = command_line.session(boundaries=3, padding=40 * KIB) + boundary(90
 LARGEST: Final = max(map(len, command_line.segments_of(DATA)))
 
 NAMES: Final = [names.sealed_file(ID, number) for number in range(4)]
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 @pytest.fixture
@@ -232,8 +227,7 @@ def test_a_live_file_that_goes_before_it_is_sealed_is_not_the_end(unsealed: Home
 def test_late_lines_of_a_pack_that_somebody_linked_go_nowhere(unsealed: Home) -> None:
     backup = unsealed.config.parent / "backup"
     backup.hardlink_to(unsealed.pack)
-    with unsealed.pack.open("ab") as file:
-        file.write(row(96))
+    append(unsealed.pack, row(96))
     live, old = unsealed.live.read_bytes(), backup.read_bytes()
     ended = command_line.called("rotate", ID)
     assert (ended.code, "has another name (a hard link)" in ended.err) == (74, True)
@@ -257,8 +251,7 @@ def test_the_name_that_the_hook_gave_goes_from_the_replaced_file_to_the_new_one(
 def test_no_late_line_goes_to_a_file_that_another_program_put_there(
     unsealed: Home, now: bytes
 ) -> None:
-    with unsealed.pack.open("ab") as file:
-        file.write(row(96))
+    append(unsealed.pack, row(96))
     unsealed.where.draft.unlink(missing_ok=True)
     unsealed.live.unlink()
     unsealed.live.write_bytes(now)

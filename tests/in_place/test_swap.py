@@ -25,11 +25,6 @@ MORE: Final = row(90) + boundary(91) + row(92)
 LATER: Final = row(95) + boundary(96) + row(97)
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
-
-
 # ── what stays of the old file ───────────────────────────────────────────────────────────────
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from sessrotate.in_place import waiting
 from support import command_line, homes
-from support.command_line import ID, boundary, called, row
+from support.command_line import ID, append, boundary, called, row
 from support.homes import Home
 from support.portable import lack
 
@@ -60,8 +60,7 @@ def test_a_replaced_file_with_late_lines_is_named_to_readers_of_a_restored_sessi
 ) -> None:
     home.rotate()
     homes.crashed(home.restore, SWAPPED)
-    with home.pack.open("ab") as file:
-        file.write(IN_FLIGHT)
+    append(home.pack, IN_FLIGHT)
     assert home.stitched() == DATA + MORE + IN_FLIGHT
     lose(home, left)
     told = named(home.pack, rotate=74, restore=74)

@@ -16,7 +16,7 @@ from sessrotate.in_place import waiting
 from sessrotate.system import in_use
 from support import command_line, homes
 from support.abilities import needs_leases
-from support.command_line import ID, boundary, called, row, session
+from support.command_line import ID, append, boundary, called, row, session
 from support.crash.changes import Faults, Killed
 from support.homes import Home
 from support.portable import lack
@@ -449,8 +449,7 @@ def test_a_client_that_writes_half_a_line_just_before_late_lines_come_tears_none
     leased: Home,
 ) -> None:
     homes.crashed(leased.rotate, "sessrotate.in_place.seal.finish")
-    with leased.pack.open("ab") as writer:
-        writer.write(LATE)
+    append(leased.pack, LATE)
     with before_late_lines_come(leased, b'{"half":'):
         leased.rotate()
     leased.append(b"1}\n")
@@ -461,8 +460,7 @@ def test_a_client_that_writes_half_a_line_just_before_late_lines_come_tears_none
 @needs_leases
 def test_a_row_that_a_client_writes_just_before_late_lines_come_is_said_again(leased: Home) -> None:
     homes.crashed(leased.rotate, "sessrotate.in_place.seal.finish")
-    with leased.pack.open("ab") as writer:
-        writer.write(LATE)
+    append(leased.pack, LATE)
     with before_late_lines_come(leased, NEXT):
         leased.rotate()
     assert last_lines(leased, 3) == [NEXT, LATE, NEXT]

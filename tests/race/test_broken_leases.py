@@ -37,11 +37,6 @@ MORE: Final = boundary(10) + row(11)
 BREAK_TIME: Final = Path("/proc/sys/fs/lease-break-time")
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
-
-
 def is_swapped(home: Home) -> bool:
     return home.pack.exists() and not home.pack.samefile(home.live)
 

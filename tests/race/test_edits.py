@@ -19,7 +19,7 @@ from sessrotate.in_place import seal, swap
 from sessrotate.system import in_use, lease
 from support import homes
 from support.abilities import needs_leases
-from support.command_line import ID, boundary, row
+from support.command_line import ID, append, boundary, row
 from support.crash.changes import Faults, Meanwhile
 from support.homes import Home
 from support.race.writers import take_back, written_anew
@@ -44,11 +44,6 @@ def uuid(number: int) -> str:
 
 def mark(number: int) -> bytes:
     return b'"uuid":"%s"' % uuid(number).encode()
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    return homes.home(tmp_path, monkeypatch, DATA)
 
 
 @pytest.fixture(autouse=True)
@@ -220,8 +215,7 @@ def test_a_client_that_found_the_old_file_may_take_a_row_back_after_the_swap(
         real(fd)
         if home.pack.exists() and not home.pack.samefile(home.live) and not edits:
             edits.append(take_back(home.pack, mark(number)))
-            with home.pack.open("ab") as file:
-                file.write(LATE)
+            append(home.pack, LATE)
 
     monkeypatch.setattr(lease, "release", release)
     home.rotate()

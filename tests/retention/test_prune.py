@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
 import pytest
 
@@ -25,10 +24,9 @@ LAST_TWO = Policy(keep_last=2)
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
-    made.rotate()
-    return made
+def home(home: Home) -> Home:
+    home.rotate()
+    return home
 
 
 def planned(home: Home, policy: Policy = LAST_TWO, now: float = NOW) -> PrunePlan:

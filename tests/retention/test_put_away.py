@@ -27,7 +27,7 @@ from sessrotate.retention.policy import Policy
 from sessrotate.system import in_use, lease, zstd
 from sessrotate.units import DAY
 from support import command_line, homes
-from support.command_line import ID, called, row
+from support.command_line import ID, append, called, row
 from support.crash.changes import Faults, Killed
 from support.homes import Home
 from support.tiers import in_gate
@@ -378,8 +378,7 @@ def test_without_leases_whoever_still_writes_brings_it_back(
     before, more = whole(home), row(77)
 
     def write(_seconds: float) -> None:
-        with (home.archive / "archived" / f"{ID}.jsonl").open("ab") as file:
-            file.write(more)
+        append((home.archive / "archived" / f"{ID}.jsonl"), more)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "sleep", write)

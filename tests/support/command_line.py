@@ -193,11 +193,16 @@ def assert_one_sentence(ended: Ended, code: int) -> None:
 # ── sessions ─────────────────────────────────────────────────────────────────────────────────
 
 
+def uuid_of(number: int) -> str:
+    """Return the uuid of a row."""
+    return f"{number:08x}-0000-4000-a000-00000000000a"
+
+
 def row(number: int, **fields: object) -> bytes:
     """Return one dated row of a session."""
     record = {
         "type": "user",
-        "uuid": f"{number:08x}-0000-4000-a000-00000000000a",
+        "uuid": uuid_of(number),
         "sessionId": ID,
         "timestamp": f"2026-03-01T10:{number // 60 % 60:02}:{number % 60:02}.000Z",
         "message": {"role": "user", "content": f"row {number} …"},
@@ -244,6 +249,12 @@ def write(path: Path, data: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     return path
+
+
+def append(path: Path, data: bytes) -> None:
+    """Append to a file as a client does: open it, write, close it."""
+    with path.open("ab") as file:
+        file.write(data)
 
 
 def names_in(folder: Path) -> list[str]:

@@ -21,7 +21,7 @@ from sessrotate.errors import RefusedError, SessrotateError
 from sessrotate.in_place import operations, waiting
 from sessrotate.system import lease
 from support import sets
-from support.command_line import ID, write
+from support.command_line import ID, append, write
 from support.crash.changes import Faults, Killed
 from support.portable import lack
 
@@ -110,8 +110,7 @@ class Home:
         write(self.config / "sessions" / f"{os.getpid()}.json", json.dumps(told).encode())
 
     def append(self, data: bytes) -> None:
-        with self.live.open("ab") as file:
-            file.write(data)
+        append(self.live, data)
 
     def stitched(self) -> bytes:
         with state.opened(self.where) as found:

@@ -26,6 +26,7 @@ from sessrotate.in_place import operations, recover, waiting
 from sessrotate.system import lease, locks
 from sessrotate.system.source import Source
 from support import sets
+from support.command_line import append
 from support.crash.changes import Killed
 from support.crash.disk import Image
 from support.lines import BOUNDARY_LINE, row, session
@@ -87,8 +88,7 @@ class Session:
         self.where.live.write_bytes(data)
 
     def append(self, data: bytes) -> None:
-        with self.where.live.open("ab") as file:
-            file.write(data)
+        append(self.where.live, data)
 
     def rotate(self) -> None:
         done = operations.rotate_session(self.where, 1, unseen)
@@ -237,8 +237,7 @@ def _unfinished(found: Session, run: Callable[[Session], None]) -> None:
         patch.setattr("sessrotate.in_place.swap._Swap._drain", end)
         with contextlib.suppress(Killed):
             run(found)
-    with found.where.pack.open("ab") as file:
-        file.write(LATE)
+    append(found.where.pack, LATE)
     found.append(MEANWHILE)
 
 
@@ -339,8 +338,7 @@ def _kept(found: Session) -> None:
 
 def _late_while_waiting(found: Session) -> None:
     _kept(found)
-    with (found.where.waiting / "1").open("ab") as file:
-        file.write(LATE)
+    append((found.where.waiting / "1"), LATE)
     found.append(MEANWHILE)
 
 
