@@ -188,10 +188,7 @@ def test_a_path_that_the_system_refuses_is_one_sentence(home: Home) -> None:
 def test_an_error_that_is_not_of_writing_is_not_called_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail(**_: object) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr("sessrotate.reports.listing.sessions", fail)
+    monkeypatch.setattr("sessrotate.reports.listing.sessions", homes.failing(errno.EIO))
     ended = called("list")
     assert (ended.code, ended.err) == (74, "sessrotate: Cannot go on: Input/output error.\n")
 

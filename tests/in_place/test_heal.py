@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,20 +16,16 @@ from sessrotate.retention import prune, trash
 from sessrotate.retention.policy import Policy
 from sessrotate.segments import compressed
 from support import homes
-from support.command_line import ID, boundary, called, row
+from support.command_line import ID, boundary, called, row, uuid_of
 from support.homes import Home, refused, silent, snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
-def of(number: int) -> str:
-    """Return the uuid of a row."""
-    return f"{number:08x}-0000-4000-a000-00000000000a"
-
-
 def linked(number: int, after: int | None, **fields: Any) -> bytes:
-    return row(number, parentUuid=None if after is None else of(after), **fields)
+    return row(number, parentUuid=None if after is None else uuid_of(after), **fields)
 
 
 def answer(number: int, after: int, name: str) -> bytes:
@@ -146,13 +143,47 @@ def test_rows_in_the_trash_come_back(home: Home) -> None:
     assert lines(home) == HEALED
 
 
-def test_where_they_were_freed_that_is_said_and_nothing_changes(home: Home) -> None:
-    prune_oldest(home)
+def free_oldest(home: Home, keep: int = 1) -> None:
+    """Have the oldest segments be freed, all but so many."""
+    prune_oldest(home, keep)
     trash.empty(home.where, 0, NOW + 1, 1)
-    home.append(REWOUND)
+
+
+def damage_oldest(home: Home) -> None:
+    oldest = home.segment(0)
+    homes.rewrite(oldest, homes.content(oldest).replace(b"row 0 ", b"raw 0 "))
+
+
+def free_a_part(home: Home) -> None:
+    """Leave row 11, and not row 5, from which it goes on."""
+    home.append(linked(11, 5) + boundary(13) + linked(14, 13))
+    home.rotate()
+    free_oldest(home, keep=2)
+
+
+def leave_all(home: Home) -> None:
+    """Free nothing: what is missing was never there."""
+    assert len(home.segments()) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "lacks"),
+    [
+        pytest.param(free_oldest, REWOUND, 0, id="they were freed"),
+        pytest.param(damage_oldest, REWOUND, 0, id="their segment is damaged"),
+        pytest.param(free_a_part, linked(15, 11), 0, id="a part of them was freed"),
+        pytest.param(leave_all, linked(11, 99), None, id="they are nowhere"),
+    ],
+)
+def test_where_rows_do_not_come_back_the_session_stays_as_it_is(
+    home: Home, change: Callable[[Home], None], more: bytes, lacks: int | None
+) -> None:
+    change(home)
+    home.append(more)
     before = snapshot(home.config)
+    assert fleet.may_be_rewound(home.live)
     done = home.rotate()
-    assert (done.plan.live, done.plan.lacks) == (None, 0)
+    assert (done.plan.live, done.plan.lacks, done.refusal) == (None, lacks, None)
     assert snapshot(home.config) == before
     assert not findings("rewound")
 
@@ -169,8 +200,7 @@ def test_a_command_says_which_segment_was_freed_that_a_resume_would_need(
     home: Home, command: tuple[str, ...]
 ) -> None:
     session = home.live.stem
-    prune_oldest(home)
-    trash.empty(home.where, 0, NOW + 1, 1)
+    free_oldest(home)
     assert "a resume lacks" not in called(*command, session).out
     home.append(REWOUND)
     before = snapshot(home.config)
@@ -182,49 +212,13 @@ def test_a_command_says_which_segment_was_freed_that_a_resume_would_need(
 
 @pytest.mark.parametrize("command", [("run", "--json"), ("rotate", "--all", "--dry-run")])
 def test_so_it_is_said_of_one_among_all(home: Home, command: tuple[str, ...]) -> None:
-    prune_oldest(home)
-    trash.empty(home.where, 0, NOW + 1, 1)
+    free_oldest(home)
     home.append(REWOUND)
     before = snapshot(home.config / "projects")
     ended = called(*command)
     assert ended.code == 0
     assert "in segment 0, which is gone" in ended.out
     assert snapshot(home.config / "projects") == before
-
-
-def test_nothing_comes_back_from_a_damaged_segment(home: Home) -> None:
-    home.append(REWOUND)
-    oldest = home.segment(0)
-    homes.rewrite(oldest, homes.content(oldest).replace(b"row 0 ", b"raw 0 "))
-    before = snapshot(home.config)
-    done = home.rotate()
-    assert (done.plan.live, done.plan.lacks) == (None, 0)
-    assert snapshot(home.config) == before
-
-
-def test_where_a_part_of_them_was_freed_nothing_changes_either(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    more = boundary(13) + linked(14, 13)
-    home = homes.home(tmp_path, monkeypatch, HISTORY + linked(11, 5) + more)
-    home.rotate()
-    prune_oldest(home, keep=2)
-    trash.empty(home.where, 0, NOW + 1, 1)
-    home.append(linked(15, 11))  # row 11 is there, and row 5 is not
-    before = snapshot(home.config)
-    done = home.rotate()
-    assert (done.plan.live, done.plan.lacks, done.refusal) == (None, 0, None)
-    assert snapshot(home.config) == before
-
-
-def test_a_row_that_is_nowhere_leaves_the_session_as_it_is(home: Home) -> None:
-    home.append(linked(11, 99))
-    before = snapshot(home.config)
-    done = home.rotate()
-    assert (done.plan.live, done.plan.lacks) == (None, None)
-    assert snapshot(home.config) == before
-    assert fleet.may_be_rewound(home.live)
-    assert not findings("rewound")
 
 
 def test_what_cannot_be_replaced_is_refused(home: Home) -> None:
@@ -298,12 +292,8 @@ def test_a_full_disk_leaves_the_session_as_it_was(
 ) -> None:
     home.append(REWOUND)
     before = snapshot(home.config)
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(fs.Draft, "append", full)
+        patch.setattr(fs.Draft, "append", homes.failing(errno.ENOSPC))
         with pytest.raises(StorageError):
             home.rotate()
     assert snapshot(home.config) == before
@@ -317,7 +307,7 @@ def test_a_full_disk_leaves_the_session_as_it_was(
 PLAIN: Final = boundary(20)
 LARGE: Final = linked(19, 5, pad="x" * 6_000_000)
 PRESERVING: Final = boundary(
-    6, compactMetadata={"preservedSegment": {"headUuid": of(1), "anchorUuid": of(7)}}
+    6, compactMetadata={"preservedSegment": {"headUuid": uuid_of(1), "anchorUuid": uuid_of(7)}}
 )
 CROSSING: Final = (
     *FIRST,

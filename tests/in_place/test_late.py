@@ -6,23 +6,22 @@ the row that stands last.
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from sessrotate.archive import found_files
 from sessrotate.archive.found_files import FoundFiles
-from sessrotate.in_place import seal, swap, waiting
+from sessrotate.in_place import seal, waiting
 from support import command_line, homes
 from support.command_line import ID, append, boundary, called, row
-from support.crash.changes import Faults, Killed
-from support.homes import Home
+from support.crash.changes import Before, Faults, Killed
+from support.crash.scenes import leases_granted
+from support.homes import Home, crashed
 from support.race.writers import take_back
 from support.trimming import keep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from sessrotate.archive.place import Place
@@ -44,15 +43,6 @@ MODE: Final = b'{"type":"mode","sessionId":"s"}\n'
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return homes.home(tmp_path, monkeypatch, DATA + MORE)
-
-
-def killed(run: Callable[[], object], *, at: str) -> None:
-    """Run until a function of `_Swap` or of the package would be called."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(swap, "undone_unless_swapped", lambda *_: contextlib.nullcontext())
-        patch.setattr(at, lambda *_, **__: Faults(1).met())
-        with pytest.raises(Killed):
-            run()
 
 
 def killed_when_all_came_over(home: Home) -> None:
@@ -93,7 +83,7 @@ def unfinished(home: Home, *, back: bool = False) -> bytes:
     """
     if back:
         home.rotate()
-    killed(home.restore if back else home.rotate, at=AFTER_THE_RENAME)
+    crashed(home.restore if back else home.rotate, AFTER_THE_RENAME)
     home.append(row(3))
     in_flight(home, IN_FLIGHT)
     home.append(NEXT)
@@ -109,45 +99,14 @@ def test_a_line_in_flight_when_a_rotator_is_killed_is_there_for_every_reader(
 ) -> None:
     whole = unfinished(home, back=back)
     assert home.stitched() == whole
-    with pytest.MonkeyPatch.context() as patch:
-        seen = Looked(home)
-        seen.install(patch)
+    histories: list[bytes] = []
+    with leases_granted(), Before(lambda: histories.append(home.stitched())).installed():
         home.restore()
-    assert [*dict.fromkeys(seen.histories)] == [whole, whole + NEXT]
-    assert seen.count > 30
+    half = NEXT[: len(NEXT) // 2]  # it is looked at in the middle of each write, too
+    assert [*dict.fromkeys(histories)] == [whole, whole + half, whole + NEXT]
+    assert len(histories) > 30
     assert home.live.read_bytes() == whole + NEXT
     assert home.is_whole
-
-
-class Looked(Faults):
-    """Looks at the history before every operation, and lets it happen."""
-
-    def __init__(self, home: Home) -> None:
-        super().__init__(0)
-        self._home = home
-        self._is_looking = False
-        self.histories: list[bytes] = []
-
-    def install(self, patch: pytest.MonkeyPatch) -> None:
-        super().install(patch)
-        # Whoever looks at a file that this process has leased would wait for itself.
-        for name in ("read", "write"):
-            patch.setattr(f"sessrotate.system.lease.{name}", lambda _fd: "taken")
-        patch.setattr("sessrotate.system.lease.release", lambda _fd: None)
-        patch.setattr("sessrotate.system.lease.is_wanted", lambda _fd: False)
-
-    def _wrapped(self, name: str, real: Callable[..., object]) -> Callable[..., object]:
-        del name
-
-        def call(*args: object, **kwargs: object) -> object:
-            if not self._is_looking:
-                self._is_looking = True
-                self.count += 1
-                self.histories.append(self._home.stitched())
-                self._is_looking = False
-            return real(*args, **kwargs)
-
-        return call
 
 
 def test_the_live_file_has_all_lines_when_the_next_run_is_done(home: Home) -> None:
@@ -164,7 +123,7 @@ def test_rotators_may_be_killed_before_they_bring_lines_over_one_after_the_other
 ) -> None:
     since, late = unfinished(home, back=back).removesuffix(IN_FLIGHT), IN_FLIGHT
     for number in range(5, 9):
-        killed(home.rotate, at=APPENDING)
+        crashed(home.rotate, APPENDING)
         in_flight(home, row(number * 10))
         home.append(row(number * 100 + 1))
         since, late = since + row(number * 100 + 1), late + row(number * 10)
@@ -176,7 +135,7 @@ def test_rotators_may_be_killed_before_they_bring_lines_over_one_after_the_other
 @BACK
 def test_rotators_may_be_killed_behind_that_one_after_the_other(home: Home, back: bool) -> None:
     whole, last = unfinished(home, back=back), NEXT
-    killed(home.rotate, at=APPENDING)
+    crashed(home.rotate, APPENDING)
     for number in range(5, 9):
         killed_when_all_came_over(home)
         whole += last
@@ -190,37 +149,32 @@ def test_rotators_may_be_killed_behind_that_one_after_the_other(home: Home, back
     assert home.live.read_bytes() == whole + last
 
 
-def test_lines_that_nobody_wrote_after_are_brought_over_too(home: Home) -> None:
-    killed(home.rotate, at=AFTER_THE_RENAME)
-    in_flight(home, IN_FLIGHT)
+@pytest.mark.parametrize(
+    ("since", "late", "again"),
+    [
+        pytest.param(b"", IN_FLIGHT, b"", id="lines that nobody wrote after are brought over too"),
+        pytest.param(NEXT, MODE, b"", id="settings say no row again"),
+        pytest.param(NEXT + MODE, IN_FLIGHT, NEXT, id="settings do not keep a row from it"),
+    ],
+)
+def test_the_last_row_of_the_conversation_is_said_again_behind_a_row_that_comes_late(
+    home: Home, since: bytes, late: bytes, again: bytes
+) -> None:
+    crashed(home.rotate, AFTER_THE_RENAME)
+    home.append(since)
+    in_flight(home, late)
     home.rotate()
-    assert home.live.read_bytes().endswith(MORE + IN_FLIGHT)
-    assert home.stitched() == DATA + MORE + IN_FLIGHT
-
-
-def test_settings_that_come_late_say_no_row_again(home: Home) -> None:
-    killed(home.rotate, at=AFTER_THE_RENAME)
-    home.append(NEXT)
-    in_flight(home, MODE)
-    home.rotate()
-    assert home.stitched() == DATA + MORE + NEXT + MODE
-
-
-def test_a_row_of_the_conversation_is_said_again_though_settings_follow_it(home: Home) -> None:
-    killed(home.rotate, at=AFTER_THE_RENAME)
-    home.append(NEXT + MODE)
-    in_flight(home, IN_FLIGHT)
-    home.rotate()
-    assert home.stitched() == DATA + MORE + NEXT + MODE + IN_FLIGHT + NEXT
+    assert home.live.read_bytes().endswith(MORE + since + late + again)
+    assert home.stitched() == DATA + MORE + since + late + again
 
 
 def test_equal_lines_are_as_many_as_were_written(home: Home) -> None:
-    killed(home.rotate, at=AFTER_THE_RENAME)
+    crashed(home.rotate, AFTER_THE_RENAME)
     home.append(NEXT + MODE)
     in_flight(home, MODE + MODE)
     whole = DATA + MORE + NEXT + MODE + MODE + MODE
     assert home.stitched() == whole
-    killed(home.rotate, at=BEHIND)
+    crashed(home.rotate, BEHIND)
     home.append(MODE)
     in_flight(home, row(7) + MODE)
     whole += MODE + row(7) + MODE
@@ -231,10 +185,10 @@ def test_equal_lines_are_as_many_as_were_written(home: Home) -> None:
 
 def test_late_lines_that_begin_as_much_else_does_are_there_once(home: Home) -> None:
     home.append(MODE * 2000)
-    killed(home.rotate, at=AFTER_THE_RENAME)
+    crashed(home.rotate, AFTER_THE_RENAME)
     home.append(row(3))
     in_flight(home, MODE * 200 + IN_FLIGHT)
-    killed(home.rotate, at=BEHIND)
+    crashed(home.rotate, BEHIND)
     home.rotate()
     whole = DATA + MORE + MODE * 2000 + row(3) + MODE * 200 + IN_FLIGHT + row(3)
     assert home.stitched() == whole
@@ -262,7 +216,7 @@ def test_whoever_reads_while_late_lines_come_over_looks_again(
 
 def test_late_lines_wait_until_the_live_file_ends_with_a_whole_line(home: Home) -> None:
     torn = b'{"torn":1,'
-    killed(home.rotate, at=AFTER_THE_RENAME)
+    crashed(home.rotate, AFTER_THE_RENAME)
     in_flight(home, IN_FLIGHT)
     home.append(torn)
     home.rotate()
@@ -274,31 +228,31 @@ def test_late_lines_wait_until_the_live_file_ends_with_a_whole_line(home: Home) 
     assert home.stitched() == DATA + MORE + torn + NEXT[1:] + IN_FLIGHT + torn + NEXT[1:]
 
 
-def test_half_a_late_line_that_a_full_disk_left_is_made_whole(home: Home) -> None:
-    killed(home.rotate, at=AFTER_THE_RENAME)
+@pytest.mark.parametrize(
+    ("left", "told"),
+    [
+        pytest.param(IN_FLIGHT[:20], IN_FLIGHT, id="of a late line"),
+        pytest.param(IN_FLIGHT + NEXT[:20], IN_FLIGHT + NEXT[:20], id="of a row said again"),
+    ],
+)
+def test_half_a_line_that_a_full_disk_left_is_made_whole(
+    home: Home, left: bytes, told: bytes
+) -> None:
+    crashed(home.rotate, AFTER_THE_RENAME)
     home.append(NEXT)
     in_flight(home, IN_FLIGHT)
-    killed(home.rotate, at=APPENDING)
-    home.append(IN_FLIGHT[:20])
-    assert home.stitched() == DATA + MORE + NEXT + IN_FLIGHT
+    crashed(home.rotate, APPENDING)
+    home.append(left)
+    assert home.stitched() == DATA + MORE + NEXT + told
     home.rotate()
     assert home.stitched() == DATA + MORE + NEXT + IN_FLIGHT + NEXT
-
-
-def test_half_of_a_row_that_is_said_again_is_made_whole(home: Home) -> None:
-    killed(home.rotate, at=AFTER_THE_RENAME)
-    home.append(NEXT)
-    in_flight(home, IN_FLIGHT)
-    killed(home.rotate, at=APPENDING)
-    home.append(IN_FLIGHT + NEXT[:20])
-    home.rotate()
     home.append(row(7))
     assert home.stitched() == DATA + MORE + NEXT + IN_FLIGHT + NEXT + row(7)
 
 
 def test_a_row_is_said_again_by_the_next_run_where_this_one_dies_before(home: Home) -> None:
     whole = unfinished(home)
-    killed(home.rotate, at=BEHIND)
+    crashed(home.rotate, BEHIND)
     assert home.stitched() == whole
     in_flight(home, row(8))
     home.rotate()
@@ -317,7 +271,7 @@ def test_where_the_live_file_is_gone_the_replaced_one_comes_back_with_its_late_l
 @pytest.mark.parametrize("at", [APPENDING, BEHIND])
 def test_a_backup_made_two_files_of_the_names_of_one(home: Home, at: str) -> None:
     whole = unfinished(home)
-    killed(home.rotate, at=at)
+    crashed(home.rotate, at)
     for path in (home.live, replaced(home)):
         data = path.read_bytes()
         path.unlink()
@@ -331,7 +285,7 @@ def test_a_backup_made_two_files_of_the_names_of_one(home: Home, at: str) -> Non
 
 
 def test_late_lines_are_there_where_a_client_took_back_what_led_up_to_them(home: Home) -> None:
-    killed(home.rotate, at=AFTER_THE_RENAME)
+    crashed(home.rotate, AFTER_THE_RENAME)
     in_flight(home, IN_FLIGHT)
     assert take_back(home.live, row(81).partition(b',"session')[0])
     home.append(row(5))
@@ -372,7 +326,7 @@ def test_late_lines_wait_until_what_their_client_trimmed_is_put_together(
 ) -> None:
     """They may have come over before the trim, so that what was kept has them."""
     unfinished(home, back=back)
-    killed(home.rotate, at=BEHIND)
+    crashed(home.rotate, BEHIND)
     home.append(boundary(90) + row(91))
     keep(home.live)
     waiting.settle(home.where)

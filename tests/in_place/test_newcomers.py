@@ -346,10 +346,7 @@ def test_a_second_name_that_the_system_refuses_leaves_nothing(
     home: Home, monkeypatch: pytest.MonkeyPatch, deed: Callable[[Home], object]
 ) -> None:
     """Quotas by project (xfs, ext4) are seen by no look: only the call tells."""
-
-    def refused(*paths: object, **_: object) -> bool:
-        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(paths[0]))
-
+    refused = homes.failing(errno.EXDEV)
     monkeypatch.setattr(os, "link", refused)
     monkeypatch.setattr(exact, "FORM", SimpleNamespace(exchange=refused, move=refused))
     with pytest.raises(RefusedError, match="file system"):
@@ -361,10 +358,7 @@ def test_a_second_name_that_the_system_refuses_leaves_nothing(
 def test_a_file_system_without_hard_links_is_named_and_what_works_there(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(*_: object, **__: object) -> bool:  # as exfat-fuse 1.3.0 answers
-        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
-    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(os, "link", homes.failing(errno.EPERM))  # as exfat-fuse 1.3.0 answers
     nothing = SimpleNamespace(exchange=lambda *_: False, move=lambda *_: False)
     monkeypatch.setattr(exact, "FORM", nothing)
     with pytest.raises(RefusedError, match=r"without hard links .* `sessrotate archive"):

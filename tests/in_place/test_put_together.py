@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import random
 from contextlib import suppress
@@ -102,17 +103,12 @@ def test_a_session_that_is_trimmed_at_the_compaction_it_was_rotated_at_is_whole_
     whole(home, DATA + MODE + row(90) + row(99))
 
 
-def test_the_file_of_a_trim_that_came_too_late_for_a_line_gives_it(home: Home) -> None:
-    path = keep(home.live)
-    append(path, row(90))
-    home.append(row(91))
-    home.rotate()
-    whole(home, DATA + row(90) + row(91))
+SINCE: Final = (row(91), row(91) + MODE, row(91) + MODE + row(92))
 
 
-@pytest.mark.parametrize("late", [MODE, row(90) + MODE, MODE + row(90)])
-@pytest.mark.parametrize("since", [row(91) + MODE, row(91) + MODE + row(92)])
-def test_settings_that_came_too_late_for_a_trim_may_equal_later_ones(
+@pytest.mark.parametrize("late", [row(90), b"\n", MODE, row(90) + MODE, MODE + row(90)])
+@pytest.mark.parametrize("since", SINCE)
+def test_what_came_too_late_for_a_trim_is_there_though_it_equals_later_lines(
     home: Home, late: bytes, since: bytes
 ) -> None:
     path = keep(home.live)
@@ -120,14 +116,6 @@ def test_settings_that_came_too_late_for_a_trim_may_equal_later_ones(
     home.append(since)
     home.rotate()
     whole(home, DATA + late + since)
-
-
-def test_an_empty_line_that_came_too_late_for_a_trim_is_there(home: Home) -> None:
-    path = keep(home.live)
-    append(path, b"\n")
-    home.append(row(91))
-    home.rotate()
-    whole(home, DATA + b"\n" + row(91))
 
 
 def test_a_kept_file_that_somebody_writes_to_at_last_stays(
@@ -407,12 +395,8 @@ def test_a_full_disk_leaves_everything_as_it_was(
 ) -> None:
     keep(home.live)
     before = snapshot(home.config)
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(fs.Draft, "append", full)
+        patch.setattr(fs.Draft, "append", homes.failing(errno.ENOSPC))
         patch.setattr(fs, "free_bytes", lambda _path: 10)
         with pytest.raises(StorageError, match=f"about {amount(len(DATA), up=True)} for the whole"):
             home.rotate()

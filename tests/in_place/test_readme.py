@@ -136,11 +136,7 @@ def test_a_failure_while_it_is_written_leaves_nothing_of_it(
 ) -> None:
     home.rotate()
     text(home).unlink()
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(of, fails, full)
+    monkeypatch.setattr(of, fails, homes.failing(errno.ENOSPC))
     readme.leave(home.where)
     assert not [path for path in text(home).parent.iterdir() if path.is_file()]
 

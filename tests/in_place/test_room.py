@@ -57,31 +57,26 @@ ZSTD: Final = b"\x28\xb5\x2f\xfd"
 # ── files that must not become larger ────────────────────────────────────────────────────────
 
 
-def test_with_room_for_the_tail_only_nothing_is_changed(home: Home) -> None:
-    home.live.write_bytes(NOISY)
+@pytest.mark.parametrize(
+    ("deed", "data", "most"),
+    [
+        pytest.param("rotate", NOISY, 40 * KIB, id="the tail only"),
+        pytest.param("rotate", DATA, 100, id="not even the tail"),
+        pytest.param("restore", DATA, 200 * KIB, id="not the whole file"),
+    ],
+)
+def test_with_room_for_too_little_nothing_is_changed(
+    home: Home, deed: str, data: bytes, most: int
+) -> None:
+    home.live.write_bytes(data)
+    if deed == "restore":
+        home.rotate()
     before = snapshot(home.config)
-    program = limited("RLIMIT_FSIZE", 40 * KIB)
-    assert_one_sentence(piped("rotate", ID, env=home.env, program=program), 74)
+    program = limited("RLIMIT_FSIZE", most)
+    assert_one_sentence(piped(deed, ID, env=home.env, program=program), 74)
     assert snapshot(home.config) == before
-    assert piped("rotate", ID, env=home.env).code == 0
-    assert home.stitched() == NOISY
-
-
-def test_with_room_for_not_even_the_tail_nothing_is_changed(home: Home) -> None:
-    before = snapshot(home.config)
-    ended = piped(
-        "split", "--in-place", home.live, env=home.env, program=limited("RLIMIT_FSIZE", 100)
-    )
-    assert_one_sentence(ended, 74)
-    assert snapshot(home.config) == before
-
-
-def test_a_restoration_without_room_changes_nothing(home: Home) -> None:
-    home.rotate()
-    before = snapshot(home.config)
-    ended = piped("restore", home.live, env=home.env, program=limited("RLIMIT_FSIZE", 200 * KIB))
-    assert_one_sentence(ended, 74)
-    assert snapshot(home.config) == before
+    assert piped(deed, ID, env=home.env).code == 0
+    assert home.stitched() == data
 
 
 # ── a disk that is full ──────────────────────────────────────────────────────────────────────
@@ -211,15 +206,6 @@ def test_while_segments_are_written_room_for_what_a_client_appends_stays(
     with pytest.raises(StorageError, match="No space left on device"):
         home.rotate()
     assert snapshot(home.config) == before
-
-
-def test_a_disk_without_room_for_the_tail_is_left_as_it_was(small: Home) -> None:
-    filled(small.config, 0)
-    before = snapshot(small.config)
-    ended = piped("split", "--in-place", small.live, env=small.env)
-    assert_one_sentence(ended, 74)
-    assert snapshot(small.config) == before
-    assert small.stitched() == DATA
 
 
 def test_a_restoration_says_how_much_room_it_needs(small: Home) -> None:

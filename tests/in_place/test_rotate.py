@@ -16,7 +16,7 @@ from sessrotate.errors import NotASessionError
 from sessrotate.fs import files
 from sessrotate.in_place import operations
 from support import command_line, homes, oracle
-from support.command_line import ID, append, boundary, called, row, write
+from support.command_line import ID, append, boundary, called, row, uuid_of, write
 from support.homes import Home, refused, snapshot
 
 if TYPE_CHECKING:
@@ -211,92 +211,71 @@ def test_a_torn_last_row_is_carried_as_it_is(home: Home) -> None:
 
 
 def test_a_row_that_continues_one_from_before_takes_it_along(home: Home) -> None:
-    old = f"{0:08x}-0000-4000-a000-00000000000a"
-    assert old in DATA.decode().splitlines()[0]
-    home.append(row(80, parentUuid=old))
+    home.append(row(80, parentUuid=uuid_of(0)))
     home.rotate()
     lines = home.live.read_bytes().splitlines(keepends=True)
     assert lines[1] == row(0, pad="")
     assert oracle.is_boundary(lines[2].rstrip(b"\n"))
-    assert home.stitched() == DATA + row(80, parentUuid=old)
-
-
-def of(number: int) -> str:
-    """Return the uuid of a row."""
-    return f"{number:08x}-0000-4000-a000-00000000000a"
+    assert home.stitched() == DATA + row(80, parentUuid=uuid_of(0))
 
 
 def file_history(number: int) -> bytes:
     """Return what the client keeps of the files as they were at a row."""
-    record = {"type": "file-history-snapshot", "messageId": of(number), "snapshot": {}}
+    record = {"type": "file-history-snapshot", "messageId": uuid_of(number), "snapshot": {}}
     return json.dumps(record).encode() + b"\n"
 
 
 ANCESTORS: Final = (
-    (row(0), boundary(1), file_history(2), row(2, parentUuid=of(1))),
-    (boundary(3), row(4, parentUuid=of(2)), file_history(5), row(5, parentUuid=of(4))),
+    (row(0), boundary(1), file_history(2), row(2, parentUuid=uuid_of(1))),
+    (boundary(3), row(4, parentUuid=uuid_of(2)), file_history(5), row(5, parentUuid=uuid_of(4))),
 )
 """Two segments; each row of the second goes back to one of the first."""
 
 REWOUND: Final = (
-    boundary(6) + row(16, parentUuid=of(6)),
+    boundary(6) + row(16, parentUuid=uuid_of(6)),
     boundary(7),
-    row(8, parentUuid=of(5)),
+    row(8, parentUuid=uuid_of(5)),
 )
 """What a client writes whose user went back, behind the compactions, to what is archived."""
 
 
-def test_a_row_that_continues_an_archived_one_takes_it_along(home: Home) -> None:
-    data = b"".join(b"".join(part) for part in ANCESTORS)
-    home.live.write_bytes(data)
-    home.append(REWOUND[0])
+@pytest.fixture
+def rewound(home: Home) -> Home:
+    """Rotate a session; then its user goes back to what is archived."""
+    home.live.write_bytes(b"".join(b"".join(part) for part in ANCESTORS) + REWOUND[0])
     home.rotate()
     home.append(b"".join(REWOUND[1:]))
-    done = home.rotate()
-    # Row 2 is in segment 1, the rows that go back to it are in segment 2, all sealed.
-    live = home.live.read_bytes().splitlines(keepends=True)
-    assert tuple(live[1:-2]) == (*ANCESTORS[0], *ANCESTORS[1][1:])
-    assert tuple(live[-2:]) == REWOUND[1:]
-    assert home.stitched() == data + b"".join(REWOUND)
-    assert done.plan.bytes_after == len(b"".join(live))
-    assert not home.problems()
+    return home
 
 
 @pytest.mark.parametrize("has_unnamed_files", [True, False])
-def test_a_row_that_continues_one_in_a_compressed_segment_takes_it_along(
-    home: Home, monkeypatch: pytest.MonkeyPatch, has_unnamed_files: bool
+def test_a_row_that_continues_an_archived_one_takes_it_along(
+    rewound: Home, monkeypatch: pytest.MonkeyPatch, has_unnamed_files: bool
 ) -> None:
-    data = b"".join(b"".join(part) for part in ANCESTORS)
-    home.live.write_bytes(data + REWOUND[0])
-    home.rotate()
-    home.append(b"".join(REWOUND[1:]))
     if not has_unnamed_files:
         monkeypatch.setattr(files, "_unnamed_file", lambda _folder: None)
-    home.rotate()
-    live = home.live.read_bytes().splitlines(keepends=True)
+    done = rewound.rotate()
+    # Row 2 is in segment 1, the rows that go back to it are in segment 2, all sealed.
+    live = rewound.live.read_bytes().splitlines(keepends=True)
     assert tuple(live[1:-2]) == (*ANCESTORS[0], *ANCESTORS[1][1:])
-    assert home.stitched() == data + b"".join(REWOUND)
-    assert not home.problems()
-    assert not [name for name in home.archived() if name.startswith("scratch")]
+    assert tuple(live[-2:]) == REWOUND[1:]
+    assert rewound.stitched() == b"".join(b"".join(part) for part in (*ANCESTORS, REWOUND))
+    assert done.plan.bytes_after == len(b"".join(live))
+    assert not rewound.problems()
+    assert not [name for name in rewound.archived() if name.startswith("scratch")]
 
 
-def test_an_ancestor_in_a_damaged_compressed_segment_is_refused(home: Home) -> None:
-    home.live.write_bytes(b"".join(b"".join(part) for part in ANCESTORS) + REWOUND[0])
-    home.rotate()
-    file = home.segment(1)
-    file.write_bytes(file.read_bytes()[:-3])
-    home.append(b"".join(REWOUND[1:]))
-    refused(home, "may be in segment 1", "Put it back from a backup")
-
-
-def test_an_ancestor_in_a_segment_that_is_not_there_is_refused(home: Home) -> None:
-    home.live.write_bytes(b"".join(b"".join(part) for part in ANCESTORS) + REWOUND[0])
-    home.rotate()
-    away = home.segment(1).rename(home.config.parent / "away")
-    home.append(b"".join(REWOUND[1:]))
-    refused(home, "may be in segment 1", "Put it back from a backup")
-    away.rename(home.segment(1))
-    assert home.rotate().plan.refusals == ()
+@pytest.mark.parametrize("is_damaged", [False, True], ids=["gone", "damaged"])
+def test_an_ancestor_in_a_segment_that_is_not_there_is_refused(
+    rewound: Home, is_damaged: bool
+) -> None:
+    file = rewound.segment(1)
+    away = file.rename(rewound.config.parent / "away")
+    if is_damaged:
+        file.write_bytes(away.read_bytes()[:-3])
+    refused(rewound, "may be in segment 1", "Put it back from a backup")
+    away.rename(file)
+    assert rewound.rotate().plan.refusals == ()
 
 
 def test_what_the_clean_up_would_spare_no_more_is_refused_and_can_be_put_away(home: Home) -> None:
@@ -310,9 +289,11 @@ def test_what_the_clean_up_would_spare_no_more_is_refused_and_can_be_put_away(ho
 def test_an_archived_boundary_that_is_written_again_as_the_last_one_is_refused(home: Home) -> None:
     home.live.write_bytes(b"".join(b"".join(part) for part in ANCESTORS) + REWOUND[0])
     home.rotate()
-    home.append(boundary(7) + row(8, parentUuid=of(7)) + boundary(3) + row(9, parentUuid=of(3)))
+    home.append(
+        boundary(7) + row(8, parentUuid=uuid_of(7)) + boundary(3) + row(9, parentUuid=uuid_of(3))
+    )
     refused(home, "copy of an earlier one. Wait for the session's next compaction")
-    home.append(boundary(10) + row(11, parentUuid=of(10)))
+    home.append(boundary(10) + row(11, parentUuid=uuid_of(10)))
     assert home.rotate().plan.refusals == ()
 
 

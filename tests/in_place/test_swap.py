@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
@@ -16,9 +17,6 @@ from sessrotate.errors import SessrotateError
 from support import command_line, homes
 from support.command_line import boundary, row
 from support.homes import Home, snapshot
-
-if TYPE_CHECKING:
-    pass
 
 DATA: Final = command_line.session(boundaries=2)
 MORE: Final = row(90) + boundary(91) + row(92)
@@ -97,12 +95,8 @@ def test_attributes_that_cannot_be_kept_stop_everything(
     if back:
         home.rotate()
     before = snapshot(home.config)
-
-    def failing(*_: object, **__: object) -> object:
-        raise PermissionError(1, "Operation not permitted")
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, call, failing)
+        patch.setattr(os, call, homes.failing(errno.EPERM))
         with pytest.raises(SessrotateError) as caught:
             _ = home.restore() if back else home.rotate()
     assert caught.value.exit_code == 74
@@ -161,9 +155,6 @@ def test_flags_that_cannot_be_kept_stop_everything(
 def test_a_file_system_without_attributes_is_no_reason_to_stop(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unknown(*_: object) -> object:
-        raise OSError(95, "Operation not supported")
-
-    monkeypatch.setattr(os, "listxattr", unknown, raising=False)
+    monkeypatch.setattr(os, "listxattr", homes.failing(errno.ENOTSUP), raising=False)
     home.rotate()
     assert home.stitched() == DATA

@@ -696,12 +696,8 @@ def test_any_call_may_fail(
 def test_what_a_full_disk_left_plain_is_seen_and_compressed_by_the_next_run(home: Home) -> None:
     home.append(row(95, pad="p" * 300_000))
     data = home.stitched()
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fs.Draft, "append", full)
+        patch.setattr(fs.Draft, "append", homes.failing(errno.ENOSPC))
         with pytest.raises(StorageError):
             put_away.put_away(home.where, 1)
     assert "put away, and not compressed yet" in command_line.called("run", "--dry-run").out
@@ -762,12 +758,8 @@ def test_of_sessions_to_be_unpacked_only_those_are_planned_for_which_there_is_ro
 
 def test_a_full_disk_leaves_the_plain_files_and_the_next_run_compresses(home: Home) -> None:
     before = whole(home)
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fs.Draft, "append", full)
+        patch.setattr(fs.Draft, "append", homes.failing(errno.ENOSPC))
         patch.setattr(fs, "free_bytes", lambda _folder: 7)
         with pytest.raises(StorageError, match="nothing is lost: run `archive` again") as caught:
             put_away.put_away(home.where, 1)

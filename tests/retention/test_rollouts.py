@@ -24,6 +24,7 @@ from sessrotate.errors import InUseError, RefusedError, SessrotateError, Storage
 from sessrotate.retention import restore, rollouts, sizes
 from sessrotate.system.source import Source
 from sessrotate.units import DAY
+from support import homes
 from support.crash.changes import Before, Faults, killed
 from support.crash.disk import Image
 from support.crash.simulator import Disk, Recorder
@@ -417,11 +418,7 @@ def test_nothing_is_done_where_the_clients_locks_cannot_be_held(
 ) -> None:
     with begun(deed) as codex:
         before = Image.taken(codex.day)
-
-        def refused(_fd: int, _how: int) -> None:
-            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-        monkeypatch.setattr("fcntl.flock", refused)
+        monkeypatch.setattr("fcntl.flock", homes.failing(errno.ENOLCK))
         with pytest.raises(StorageError, match="No locks"):
             deed(codex)
         assert Image.taken(codex.day) == before

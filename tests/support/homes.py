@@ -297,6 +297,15 @@ def crashed(deed: Callable[[], object], at: str) -> None:
             deed()
 
 
+def failing(number: int) -> Callable[..., Any]:
+    """Return what can stand for any call, and fails with this error of the system."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
 def tried_to_append(path: Path, data: bytes) -> bool:
     """Append to a file if that need not wait for a lease to end; tell whether it was done."""
     try:
