@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -24,9 +26,7 @@ def every_operation(
     source: Path, folder: Path, fault: Callable[[], BaseException], *, lasting: bool, codec: Any
 ) -> Iterator[BaseException]:
     """Split with the 1st operation failing, then the 2nd …, until one split needs no more."""
-    at = 0
-    while True:
-        at += 1
+    for at in count(1):
         for file in [*folder.iterdir()] if folder.exists() else []:
             file.unlink()
         faults = Faults(at, fault, lasting=lasting)
@@ -56,55 +56,41 @@ def check_recognisable(folder: Path, data: bytes) -> None:
         sets.stitched(folder)
 
 
+FAULTS: Final = [
+    *(
+        pytest.param(
+            partial(OSError, number, os.strerror(number)),
+            lasting,
+            id=f"{errno.errorcode[number]} {'from then on' if lasting else 'once'}",
+        )
+        for number in (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+        for lasting in (False, True)
+    ),
+    pytest.param(Killed, True, id="killed"),
+]
+
+
 @pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
-@pytest.mark.parametrize(
-    "number",
-    [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS],
-)
-def test_any_operation_may_fail(tmp_path: Path, number: int, lasting: bool, codec: Any) -> None:
+@pytest.mark.parametrize(("fault", "lasting"), FAULTS)
+def test_any_operation_may_fail_or_be_the_last_before_a_crash(
+    tmp_path: Path, fault: Callable[[], BaseException], lasting: bool, codec: Any
+) -> None:
     source, folder = tmp_path / "s.jsonl", tmp_path / "out"
     data = session(4)
     source.write_bytes(data)
     failures = 0
-    for error in every_operation(
-        source,
-        folder,
-        lambda: OSError(number, os.strerror(number)),
-        lasting=lasting,
-        codec=codec,
-    ):
+    for error in every_operation(source, folder, fault, lasting=lasting, codec=codec):
         failures += 1
-        assert isinstance(error, StorageError)
-        assert os.strerror(number) in str(error)
+        assert isinstance(error, Killed if fault is Killed else StorageError)
+        assert getattr(fault(), "strerror", "") in str(error)
         assert source.read_bytes() == data
         check_recognisable(folder, data)
-        if _unfinished(folder):
+        if (folder / "intent.json").exists():
             sets.made(source, folder, codec=codec)
+            assert not (folder / "intent.json").exists()
         if folder.exists() and any(folder.iterdir()):
             assert sets.stitched(folder) == data
     assert failures > 15
-
-
-def _unfinished(folder: Path) -> bool:
-    return (folder / "intent.json").exists()
-
-
-@pytest.mark.parametrize("codec", CODECS)
-def test_any_operation_may_be_the_last_before_a_crash(tmp_path: Path, codec: Any) -> None:
-    source, folder = tmp_path / "s.jsonl", tmp_path / "out"
-    data = session(4)
-    source.write_bytes(data)
-    crashes = 0
-    for _ in every_operation(source, folder, Killed, lasting=True, codec=codec):
-        crashes += 1
-        assert source.read_bytes() == data
-        check_recognisable(folder, data)
-        if _unfinished(folder):
-            sets.made(source, folder, codec=codec)
-            assert sets.stitched(folder) == data
-            assert not _unfinished(folder)
-    assert crashes > 15
 
 
 def test_every_file_is_on_the_disk_before_the_set_counts_as_whole(

@@ -17,10 +17,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessrotate.errors import SessrotateError
-from sessrotate.in_place import seal
 from support import command_line, homes
 from support.command_line import ID, append, boundary, called, row, write
-from support.crash.changes import Faults, Killed
 from support.examples import examples
 from support.homes import Home
 from support.tiers import in_gate
@@ -50,10 +48,7 @@ def made(folder: Path, patch: pytest.MonkeyPatch, *, unfinished: bool = False) -
     home.rotate()
     home.append(MORE)
     if unfinished:
-        with patch.context() as inner:
-            inner.setattr(seal, "finish", lambda *_: Faults(1).met())
-            with pytest.raises(Killed):
-                home.rotate()
+        homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
         assert home.is_busy()
     for name in ("canary", "canary.jsonl", "manifest.json"):
         write(folder / name, CANARY)
@@ -87,10 +82,7 @@ def made_late(folder: Path, patch: pytest.MonkeyPatch, moment: str) -> Home:
     home = made(folder, patch, unfinished=True)
     append(home.pack, LATE)
     home.append(SINCE)
-    with patch.context() as inner:
-        inner.setattr(STOPPED[moment], lambda *_, **__: Faults(1).met())
-        with pytest.raises(Killed):
-            home.rotate()
+    homes.crashed(home.rotate, STOPPED[moment])
     assert home.record()["waiting"][0]["batch"] is not None
     return home
 
@@ -284,51 +276,39 @@ def forge(path: Path, line: int, keys: tuple[str | int, ...], value: object) -> 
     path.write_bytes(b"\n".join(lines))
 
 
-MANIFEST: Final = [
-    (0, ("session",)),
-    (0, ("client",)),
-    (0, ("layout",)),
-    (0, ("source", "bytes")),
-    (0, ("source", "digest")),
-    (1, ("index",)),
-    (1, ("file",)),
-    (2, ("file",)),
-    (2, ("start",)),
-    (2, ("end",)),
-    (2, ("lines",)),
-    (2, ("digest",)),
-    (2, ("codec",)),
+FORGED: Final[list[tuple[str, int, tuple[str, ...]]]] = [
+    *(("manifest.json", 0, (key,)) for key in ("session", "client", "layout")),
+    *(("manifest.json", 0, ("source", key)) for key in ("bytes", "digest")),
+    *(("manifest.json", 1, (key,)) for key in ("index", "file")),
+    *(("manifest.json", 2, (key,)) for key in ("file", "start", "end", "lines", "digest", "codec")),
+    *(
+        ("record.json", 0, (key,))
+        for key in ("format", "session", "project", "intent", "away", "restored")
+    ),
+    *(("record.json", 0, ("intent", key)) for key in ("operation", "first", "count", "swap")),
+    *(
+        ("record.json", 0, ("intent", "swap", key))
+        for key in ("cut", "prefix", "old", "new", "tail", "batch")
+    ),
+    *(("record.json", 0, ("intent", "swap", mark, "size")) for mark in ("old", "new", "tail")),
 ]
-
-INTENT: Final = [
-    *((0, (key,)) for key in ("format", "session", "project", "intent", "away", "restored")),
-    *((0, ("intent", key)) for key in ("operation", "first", "count", "swap")),
-    *((0, ("intent", "swap", key)) for key in ("cut", "prefix", "old", "new", "tail", "batch")),
-    *((0, ("intent", "swap", mark, "size")) for mark in ("old", "new", "tail")),
-]
+"""Values of a manifest, and of the record of a rotation that was not finished."""
 
 
-@pytest.mark.parametrize("where", MANIFEST, ids=str)
+@pytest.mark.parametrize(("file", "line", "keys"), FORGED, ids=str)
 @given(value=st.sampled_from(VALUES))
 @examples(6)
-def test_a_forged_manifest_is_an_error_or_right(
-    tmp_path_factory: pytest.TempPathFactory, where: tuple[int, tuple[str, ...]], value: object
+def test_a_forged_manifest_or_intent_is_an_error_or_right(
+    tmp_path_factory: pytest.TempPathFactory,
+    file: str,
+    line: int,
+    keys: tuple[str, ...],
+    value: object,
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        home = made(tmp_path_factory.mktemp("forged"), patch)
-        forge(home.archive / "manifest.json", *where, value)
-        withstood(home)
-
-
-@pytest.mark.parametrize("where", INTENT, ids=str)
-@given(value=st.sampled_from(VALUES))
-@examples(6)
-def test_a_forged_intent_is_an_error_or_right(
-    tmp_path_factory: pytest.TempPathFactory, where: tuple[int, tuple[str, ...]], value: object
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        home = made(tmp_path_factory.mktemp("forged"), patch, unfinished=True)
-        forge(home.archive / "record.json", *where, value)
+        folder = tmp_path_factory.mktemp("forged")
+        home = made(folder, patch, unfinished=file == "record.json")
+        forge(home.archive / file, line, keys, value)
         withstood(home)
 
 

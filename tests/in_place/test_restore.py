@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 
@@ -11,22 +10,18 @@ import pytest
 from sessrotate import fs
 from sessrotate.archive import place, state
 from sessrotate.errors import DamagedError, InUseError, RefusedError, SessrotateError
-from sessrotate.in_place import recover, seal
+from sessrotate.in_place import recover
 from sessrotate.retention import trash
 from sessrotate.system import in_use
 from support import homes, sets
+from support.command_line import write
 from support.lines import session
 
 DATA = session(5, rows=60)
 
 
-class Killed(BaseException):
-    """Stands for the end of the process."""
-
-
 @pytest.fixture
-def rotated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> homes.Home:
-    home = homes.home(tmp_path, monkeypatch, DATA)
+def rotated(home: homes.Home) -> homes.Home:
     home.rotate()
     return home
 
@@ -74,13 +69,7 @@ def test_a_crash_before_it_has_its_name_leaves_the_archive_to_whatever_appears(
 ) -> None:
     kept = rotated.live.read_bytes()
     rotated.live.unlink()
-
-    def fails(_path: Path, _name: Path) -> None:
-        raise Killed
-
-    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Killed):
-        patch.setattr(fs, "add_name", fails)
-        rotated.restore()
+    homes.crashed(rotated.restore, "sessrotate.fs.add_name")
     rotated.live.write_bytes(kept)
     assert rotated.rotate().plan.live is None
     assert rotated.stitched() == DATA
@@ -91,13 +80,7 @@ def test_a_crash_before_it_has_its_name_leaves_the_archive_to_whatever_appears(
 
 def interrupted(home: homes.Home) -> None:
     """Restore, and crash before the archive goes."""
-
-    def fails(*_: object) -> None:
-        raise Killed
-
-    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Killed):
-        patch.setattr(seal, "finish", fails)
-        home.restore()
+    homes.crashed(home.restore, "sessrotate.in_place.seal.finish")
     assert home.live.read_bytes() == DATA
 
 
@@ -144,12 +127,9 @@ def test_a_live_file_with_another_name_is_refused(
 
 
 def test_what_stands_where_a_segment_is_to_go_is_put_aside_and_never_sealed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: homes.Home,
 ) -> None:
-    home = homes.home(tmp_path, monkeypatch, DATA)
-    home.archive.mkdir(parents=True)
-    stranger = home.segment(2)
-    stranger.write_bytes(b"some notes\n")
+    stranger = write(home.segment(2), b"some notes\n")
     with pytest.raises(RefusedError, match="--unsafe-adopt puts that archive aside"):
         home.rotate()
     home.rotate(adopt=True)
@@ -159,10 +139,7 @@ def test_what_stands_where_a_segment_is_to_go_is_put_aside_and_never_sealed(
     assert [file.read_bytes() for file in kept] == [b"some notes\n"]
 
 
-def test_a_name_is_not_enough_for_a_segment_to_count_as_sealed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = homes.home(tmp_path, monkeypatch, DATA)
+def test_a_name_is_not_enough_for_a_segment_to_count_as_sealed(home: homes.Home) -> None:
     homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
     home.segment(2).write_bytes(b"some notes\n")
     home.rotate()
@@ -184,10 +161,7 @@ def test_an_archive_that_was_put_aside_for_nothing_is_put_back(rotated: homes.Ho
 # ── reading while it is changed ──────────────────────────────────────────────────────────────
 
 
-def test_a_reader_that_a_rotation_overtakes_reads_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = homes.home(tmp_path, monkeypatch, DATA)
+def test_a_reader_that_a_rotation_overtakes_reads_all(home: homes.Home) -> None:
     with state.opened(home.where) as found:
         pieces = sets.holder(found).stream()
         home.rotate()
@@ -196,8 +170,7 @@ def test_a_reader_that_a_rotation_overtakes_reads_all(
     assert home.stitched() == DATA
 
 
-def test_sessions_without_a_name_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = homes.home(tmp_path, monkeypatch, DATA)
+def test_sessions_without_a_name_are_none(home: homes.Home) -> None:
     for name in (".jsonl", "..jsonl", "...jsonl"):
         path = home.live.with_name(name)
         path.write_bytes(DATA)

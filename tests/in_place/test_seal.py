@@ -15,7 +15,6 @@ from sessrotate.system import lease
 from support import command_line, homes
 from support.abilities import needs_leases
 from support.command_line import ID, append, assert_one_sentence, boundary, row
-from support.crash.changes import Faults, Killed
 from support.homes import Home, snapshot
 
 if TYPE_CHECKING:
@@ -32,12 +31,9 @@ NAMES: Final = [names.sealed_file(ID, number) for number in range(4)]
 
 
 @pytest.fixture
-def unsealed(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+def unsealed(home: Home) -> Home:
     """A session whose rotation ended with the swap."""
-    with monkeypatch.context() as patch:
-        patch.setattr("sessrotate.in_place.seal.finish", lambda *_: Faults(1).met())
-        with pytest.raises(Killed):
-            home.rotate()
+    homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
     return home
 
 
