@@ -224,8 +224,7 @@ def test_without_its_record_a_live_file_that_has_all_is_whole_again(
 ) -> None:
     home.rotate()
     home.live.write_bytes(DATA)
-    path = home.archive / "record.json"
-    path.unlink(missing_ok=True) if damage is None else path.write_bytes(damage)
+    home.lose_record(damage)
     with looked(home) as found:
         assert found.restored is not None
         assert (found.restored.at, found.manifest) == ("", None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from functools import cache
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -186,9 +187,8 @@ def test_without_the_comparison_a_save_is_lost(monkeypatch: pytest.MonkeyPatch) 
 def test_before_every_change_of_a_rotation_a_program_may_save() -> None:
     """It saves once, at each moment in turn; there is no other lock between it and us."""
     needs_exchange()
-    of, at = scene(CHANGED[0]), 0
-    while True:
-        at += 1
+    of = scene(CHANGED[0])
+    for at in count(1):
         with of.begun() as found:
             left = [at]
 

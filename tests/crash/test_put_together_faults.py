@@ -8,7 +8,7 @@ oracle is what the client wrote.
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import pytest
@@ -167,9 +167,8 @@ def test_a_trim_that_was_checked_before_and_done_at_any_call_of_a_rotation_loses
     That takes it less than the moment that it gets after the swap; when history is sealed by then,
     nothing is touched any more.
     """
-    at, whole = 0, dict[str, list[bool]]()
-    while True:
-        at += 1
+    whole = dict[str, list[bool]]()
+    for at in count(1):
         with laid_out(deeds.trimmed("not trimmed yet")) as found:
             if is_rotated:
                 run(found)

@@ -9,6 +9,7 @@ import errno
 import os
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -57,9 +58,7 @@ class KilledAfter(Watch):
 @every_deed
 def test_a_power_loss_after_a_kill_and_during_the_next_run_loses_nothing(deed: Deed) -> None:
     """The kill comes when a name is new and not on the disk, which the next run must see to."""
-    renames = 0
-    while True:
-        renames += 1
+    for renames in count(1):
         killed = KilledAfter(renames)
 
         def both(found: Session, killed: KilledAfter = killed) -> None:
@@ -85,9 +84,7 @@ class FullDisk(Faults):
 
 @every_deed
 def test_a_full_disk_leaves_everything_as_it_was(deed: Deed) -> None:
-    at = 0
-    while True:
-        at += 1
+    for at in count(1):
         with laid_out(deed.before()) as found:
             with transaction.begin(found.where, 1):  # the lock's folders are there
                 pass

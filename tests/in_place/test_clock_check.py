@@ -53,11 +53,6 @@ EMPTY: Final = ("prune", ID, "--empty-trash", "--yes")
 PRUNE: Final = ("prune", ID, "--keep-last", "1", "--yes")
 
 
-def trashed(home: Home) -> set[str]:
-    folder = home.archive / "trash"
-    return {path.name for path in folder.iterdir()} if folder.exists() else set()
-
-
 def written_at(home: Home, days: float) -> None:
     """Date what sessrotate wrote so many days from now, as by a clock that is off."""
     then = time.time() + days * DAY
@@ -71,7 +66,7 @@ def test_a_clock_that_is_far_off_prunes_and_frees_nothing(
     home: Home, at: Callable[..., Ended], days: int
 ) -> None:
     assert at(0, *PRUNE).code == 0
-    there, before = trashed(home), snapshot(home.archive)
+    there, before = home.trashed(), snapshot(home.archive)
     assert there
     ended = at(days, *RUN)
     assert ended.code == 0
@@ -85,7 +80,7 @@ def test_by_hand_nothing_goes_by_its_age(home: Home, at: Callable[..., Ended], d
     assert_one_sentence(at(days, "prune", ID, "--max-age", "1d", "--yes"), 77)
     assert snapshot(home.archive) == before
     assert at(0, "prune", ID, "--max-age", "1d", "--yes").code == 0
-    assert trashed(home)
+    assert home.trashed()
 
 
 def test_once_it_has_run_by_that_clock_it_is_believed(home: Home, at: Callable[..., Ended]) -> None:
@@ -93,9 +88,9 @@ def test_once_it_has_run_by_that_clock_it_is_believed(home: Home, at: Callable[.
     at(0, *PRUNE)
     written_at(home, -400)
     at(0, *RUN)
-    assert trashed(home)
+    assert home.trashed()
     assert at(8, *RUN).err == ""
-    assert trashed(home) == set()
+    assert home.trashed() == set()
 
 
 def test_the_date_of_the_log_does_not_go_back(home: Home, at: Callable[..., Ended]) -> None:
@@ -120,13 +115,13 @@ def test_what_is_pruned_by_a_clock_that_is_behind_keeps_its_grace_time(
     home: Home, at: Callable[..., Ended]
 ) -> None:
     at(-30, *PRUNE)
-    there = trashed(home)
+    there = home.trashed()
     assert there
     for days in (0, 6):
         at(days, *RUN)
-        assert trashed(home) == there
+        assert home.trashed() == there
     at(8, *RUN)
-    assert trashed(home) == set()
+    assert home.trashed() == set()
 
 
 def test_a_restoration_under_a_clock_that_is_behind_keeps_its_grace_time(
@@ -139,14 +134,14 @@ def test_a_restoration_under_a_clock_that_is_behind_keeps_its_grace_time(
 
 def test_a_person_is_refused_and_told_what_helps(home: Home, at: Callable[..., Ended]) -> None:
     at(0, *PRUNE)
-    there = trashed(home)
+    there = home.trashed()
     ended = at(400, *EMPTY)
     assert_one_sentence(ended, 77)
     assert "Age rules are suspended until the next rotation or `sessrotate run`." in ended.err
     assert "`--empty-trash --grace 0`" in ended.err
-    assert trashed(home) == there
+    assert home.trashed() == there
     assert at(400, *EMPTY, "--grace", "0").code == 0
-    assert trashed(home) == set()
+    assert home.trashed() == set()
 
 
 @pytest.mark.parametrize("by_hand", [True, False])
@@ -159,7 +154,7 @@ def test_without_a_grace_time_what_is_pruned_goes_at_once_by_whatever_clock(
     command = (*PRUNE, "--empty-trash", "--grace", "0") if by_hand else RUN
     at(-0.5, *command)  # by less than a day: nothing is said
     assert len([*home.archive.glob("*.jsonl.zst")]) == 1
-    assert trashed(home) == set()
+    assert home.trashed() == set()
 
 
 def test_what_a_clock_that_was_ahead_has_dated_is_named_until_it_is_touched(
@@ -172,12 +167,12 @@ def test_what_a_clock_that_was_ahead_has_dated_is_named_until_it_is_touched(
     assert f"touch {home.archive}`" in ended.err
     os.utime(home.archive)
     assert at(8, *EMPTY).code == 0
-    assert trashed(home) == set()
+    assert home.trashed() == set()
 
 
 def test_keep_rules_go_by_no_clock(home: Home, at: Callable[..., Ended]) -> None:
     assert at(400, *PRUNE).code == 0
-    assert trashed(home)
+    assert home.trashed()
 
 
 def test_a_dry_run_shows_it_and_changes_nothing(home: Home, at: Callable[..., Ended]) -> None:
@@ -203,4 +198,4 @@ def test_a_first_run_on_a_machine_without_archives_believes_the_clock(
     made = homes.home(tmp_path, monkeypatch, DATA)
     Path("settings.toml").write_text("[rotate]\nmin_gain = 0\n[prune]\nkeep_last = 1\n")
     assert at(900, *RUN).err == ""
-    assert trashed(made)
+    assert made.trashed()

@@ -99,22 +99,21 @@ def test_an_archive_that_lost_a_segment_too_is_not_taken_for_the_moved_one(home:
     assert snapshot(home.archive) == before
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("restore",),
-        ("archive",),
-        ("pin", "1"),
-        ("prune", "--keep-last", "1", "--yes"),
-        ("split", "--in-place", "--dry-run"),
-        ("restore", "--dry-run"),
-    ],
-)
-def test_every_command_finds_the_archive_of_a_moved_session(
-    home: Home, command: tuple[str, ...]
-) -> None:
+COMMANDS: Final = [
+    "restore",
+    "archive",
+    "pin 1",
+    "prune --keep-last 1 --yes",
+    "split --in-place --dry-run",
+    "restore --dry-run",
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_command_finds_the_archive_of_a_moved_session(home: Home, words: str) -> None:
+    command, *options = words.split()
     moved(home)
-    assert called(command[0], ID, *command[1:]).code == 0
+    assert called(command, ID, *options).code == 0
     assert called("doctor").code == 0
 
 
@@ -153,22 +152,12 @@ def test_a_pack_that_is_the_moved_live_file_makes_no_second_name(home: Home) -> 
 
 
 @pytest.mark.parametrize("deed", [operations.rotate_session, operations.restore_session])
-def test_a_project_that_is_moved_before_the_lock_gets_no_second_live_file(
-    home: Home, deed: Callable[..., object]
+@pytest.mark.parametrize("is_locked", [False, True], ids=["before the lock", "behind the lock"])
+def test_a_project_that_is_moved_as_its_session_is_changed_gets_no_second_live_file(
+    home: Home, monkeypatch: pytest.MonkeyPatch, is_locked: bool, deed: Callable[..., object]
 ) -> None:
-    where = home.where
-    moved(home)
-    with pytest.raises(InUseError, match="was moved just now"):
-        deed(where, 1, silent)
-    assert not home.live.exists()
-    assert called("restore", ID).code == 0
-
-
-@pytest.mark.parametrize("deed", [operations.rotate_session, operations.restore_session])
-def test_a_project_that_is_moved_behind_the_lock_gets_no_second_live_file(
-    home: Home, monkeypatch: pytest.MonkeyPatch, deed: Callable[..., object]
-) -> None:
-    lives, real = [], recover.settled
+    where, real = home.where, recover.settled
+    lives = [] if is_locked else [moved(home)]
 
     @contextmanager
     def then_moved(*arguments: object) -> Iterator[object]:
@@ -176,10 +165,11 @@ def test_a_project_that_is_moved_behind_the_lock_gets_no_second_live_file(
             lives.append(moved(home))
             yield found
 
-    monkeypatch.setattr(recover, "settled", then_moved)
-    with pytest.raises(InUseError, match="was moved just now"):
-        deed(home.where, 1, silent)
-    monkeypatch.setattr(recover, "settled", real)
+    with monkeypatch.context() as patch:
+        if is_locked:
+            patch.setattr(recover, "settled", then_moved)
+        with pytest.raises(InUseError, match="was moved just now"):
+            deed(where, 1, silent)
     assert not home.live.exists()
     assert called("restore", ID).code == 0
     assert lives[0].read_bytes() == DATA
@@ -247,23 +237,13 @@ def test_a_copy_is_read_with_the_whole_history(home: Home, where: str) -> None:
 
 
 @pytest.mark.parametrize("where", COPIES[:2])
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("split", "--in-place"),
-        ("split", "--in-place", "--dry-run"),
-        ("restore",),
-        ("restore", "--dry-run"),
-        ("archive",),
-        ("prune", "--keep-last", "1", "--yes"),
-        ("pin", "1"),
-    ],
-)
-def test_a_copy_never_owns_the_history(home: Home, where: str, command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("words", ["split --in-place", *COMMANDS])
+def test_a_copy_never_owns_the_history(home: Home, where: str, words: str) -> None:
+    command, *options = words.split()
     path = copied(home, where)
     append(path, MORE)
     before = snapshot(home.config)
-    ended = called(command[0], path, *command[1:])
+    ended = called(command, path, *options)
     assert ended.code == 77, ended
     assert "copy" in ended.err + ended.out
     assert snapshot(home.config) == before
@@ -350,6 +330,9 @@ SWAPPED: Final = ("sessrotate.fs.take_place", "sessrotate.in_place.seal.finish")
 """Where a rotation is killed: right before its swap, and right behind it."""
 
 
+OPTIONS: Final = ("--unsafe-adopt", "--dry-run")
+
+
 def stranger(home: Home, data: bytes = DATA) -> Path:
     """Put a file of the session's id into another project."""
     return write(home.live.parent.with_name(NEW) / home.live.name, data)
@@ -364,15 +347,9 @@ def test_another_file_of_that_id_is_no_evidence_of_what_an_interrupted_rotation_
     crashed(home.rotate, point)
     path = stranger(home)
     before = snapshot(home.config)
-    for command in (
-        ("rotate",),
-        ("restore",),
-        ("archive",),
-        ("rotate", "--unsafe-adopt"),
-        ("rotate", "--dry-run"),
-        ("pin", "0"),
-    ):
-        ended = called(command[0], path, *command[1:])
+    for words in ("rotate", "restore", "archive", "pin 0", *map("rotate {}".format, OPTIONS)):
+        command, *options = words.split()
+        ended = called(command, path, *options)
         assert ended.code == 77, ended
     assert called("rotate", "--all", "--yes", "--min-size", "1", "--dry-run").code == 0
     assert snapshot(home.config) == before
@@ -739,8 +716,7 @@ def test_a_project_may_be_renamed_while_its_session_is_half_put_away(
             if begun == "restore":
                 called("archive", ID)
             dying = Faults(at)
-            with suppress(Killed), pytest.MonkeyPatch.context() as inner:
-                dying.install(inner)
+            with dying.installed(), suppress(Killed):
                 called(begun, ID)
             home.live.parent.rename(home.live.parent.with_name(NEW))
             live = home.live.parent.with_name(NEW) / home.live.name

@@ -353,10 +353,8 @@ def test_a_line_that_a_client_writes_at_any_moment_of_it_is_there(
         wrote: list[bool] = []
         write = partial(homes.tried_to_append, home.live, row(99))
         meanwhile = Meanwhile(at, partial(_noted, wrote, write))
-        with pytest.MonkeyPatch.context() as patch:
-            meanwhile.install(patch)
-            with suppress(InUseError):
-                home.rotate()
+        with meanwhile.installed(), suppress(InUseError):
+            home.rotate()
         home.rotate()
         assert home.stitched() == DATA + said(90, 95) + row(99) * any(wrote)
         assert all(path.samefile(home.live) for path in kept(home))

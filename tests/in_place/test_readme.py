@@ -108,10 +108,8 @@ def test_a_kill_while_it_is_written_leaves_none_or_all_of_it(home: Home) -> None
     for at in range(1, 20):
         text(home).unlink(missing_ok=True)
         crash = Faults(at)
-        with pytest.MonkeyPatch.context() as patch:
-            crash.install(patch)
-            with suppress(Killed):
-                readme.leave(home.where)
+        with crash.installed(), suppress(Killed):
+            readme.leave(home.where)
         assert not text(home).exists() or text(home).read_bytes() == readme.TEXT
         assert called("doctor").code == 0
         if not crash.failed:

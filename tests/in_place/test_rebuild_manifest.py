@@ -155,12 +155,6 @@ def lost_again(home: homes.Home) -> None:
     assert called("split", "--in-place", ID).code == 0
 
 
-def prunable(home: homes.Home) -> set[str]:
-    """Return the names of the segments that are in the archive's trash."""
-    folder = home.archive / "trash"
-    return {path.name for path in folder.iterdir()} if folder.exists() else set()
-
-
 @pytest.fixture
 def pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> homes.Home:
     """Return a session with a pinned segment whose manifest was lost and made again."""
@@ -179,7 +173,7 @@ def test_nothing_is_pruned_by_a_manifest_that_was_made_again(
     assert "to allow pruning, pass --accept-rebuilt" in ended.out
     (tmp_path / "settings.toml").write_text("[prune]\nkeep_last = 1\n[trash]\ngrace = '0'\n")
     assert called("run", "--config", str(tmp_path / "settings.toml")).code == 0
-    assert prunable(pinned) == set()
+    assert pinned.trashed() == set()
     (finding,) = called("doctor", "--json").document()["findings"]
     assert finding["kind"] == "rebuilt"
     assert f"`sessrotate prune {ID} --accept-rebuilt`" in finding["detail"]
@@ -189,7 +183,7 @@ def test_it_stays_unfit_when_the_session_is_rotated_again(pinned: homes.Home) ->
     pinned.append(BOUNDARY_LINE.replace(b"000000000001", b"%012d" % 77) + b"\n" + row(780) + b"\n")
     assert pinned.rotate().plan.live is not None
     called(*PRUNE)
-    assert prunable(pinned) == set()
+    assert pinned.trashed() == set()
 
 
 def test_once_a_person_agreed_it_is_pruned_but_for_what_was_pinned_again(
@@ -199,12 +193,12 @@ def test_once_a_person_agreed_it_is_pruned_but_for_what_was_pinned_again(
     ended = called("prune", ID, "--accept-rebuilt")
     assert (ended.code, ended.out) == (0, "")
     assert "may be pruned again" in ended.err
-    assert prunable(pinned) == set()
+    assert pinned.trashed() == set()
     assert called("doctor").code == 0
     assert "never lost its pins" in called("prune", ID, "--accept-rebuilt").err
     assert called(*PRUNE).code == 0
     there = {homes.sealed(pinned.archive / "trash", number).name for number in (0, 2)}
-    assert prunable(pinned) == there
+    assert pinned.trashed() == there
 
 
 @pytest.mark.parametrize(
@@ -224,15 +218,15 @@ def test_pruned_segments_are_known_by_the_trash_and_not_freed(
     home = homes.home(tmp_path, monkeypatch, data := session(5))
     home.rotate()
     assert called(*PRUNE).code == 0
-    there = prunable(home)
+    there = home.trashed()
     assert there
     lost_again(home)
-    assert prunable(home) == there
+    assert home.trashed() == there
     ended = called("stitch", ID)
     assert ended.code == 74
     assert "before its manifest was lost" in ended.err
     assert called("prune", ID, "--empty-trash", "--grace", "0", "--yes").code == 0
-    assert prunable(home) == there
+    assert home.trashed() == there
     assert called("restore", "--keep-rotated", ID).code == 0
     assert home.stitched() == data
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
 from support.crash.changes import Faults, Killed
 from support.homes import Home, snapshot
+from support.newcomers import saved
 
 if TYPE_CHECKING:
     import os
@@ -33,18 +35,6 @@ def home(home: Home) -> Home:
     return home
 
 
-def crashed(home: Home, at: int, *, back: bool = False) -> bool:
-    """Rotate or restore up to an operation; tell whether it came so far."""
-    crash = Faults(at)
-    with pytest.MonkeyPatch.context() as patch:
-        crash.install(patch)
-        try:
-            _ = home.restore() if back else home.rotate()
-        except Killed:
-            return True
-    return False
-
-
 def dying(
     folder: Path, patch: pytest.MonkeyPatch, *, back: bool
 ) -> Iterator[tuple[int, Home, os.stat_result]]:
@@ -56,8 +46,10 @@ def dying(
         home = homes.home(folder / str(at), patch, DATA)
         home.rotate()
         home.append(MORE)
-        old = home.live.stat()
-        if not crashed(home, at, back=back):
+        old, crash = home.live.stat(), Faults(at)
+        with crash.installed(), suppress(Killed):
+            _ = home.restore() if back else home.rotate()
+        if not crash.failed:
             return
         yield at, home, old
 
@@ -157,15 +149,6 @@ def test_once_the_archive_counts_a_rewritten_live_file_does_not_keep_the_rest_fr
     assert home.stitched() == DATA + MORE
 
 
-def lose(home: Home, left: bytes | None) -> None:
-    """Lose the record, or have these bytes in its place."""
-    path = home.archive / "record.json"
-    if left is None:
-        path.unlink(missing_ok=True)
-    elif home.archive.is_dir():
-        path.write_bytes(left)
-
-
 LOST: Final = pytest.mark.parametrize("left", [None, b"", b"{"], ids=["lost", "empty", "damaged"])
 
 
@@ -189,7 +172,7 @@ def test_where_its_record_is_lost_what_counts_is_listed(
     before = home.stitched()
     homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
     home.append(row(300))
-    lose(home, left)
+    home.lose_record(left)
     assert called("stitch", ID).out.encode() == before + row(300)
     assert str(home.pack) in called("doctor").out
     assert "not here" not in called("list").err
@@ -208,7 +191,7 @@ def test_where_its_record_is_lost_tombstones_and_pins_stay_as_they_were(home: Ho
     assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
     home.append(boundary(101) + row(201))
     homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
-    lose(home, None)
+    home.lose_record()
     pack_is_named(home, "rotate")
     with state.opened(home.where) as found:
         assert found.manifest is not None
@@ -226,7 +209,7 @@ def test_where_its_record_is_lost_an_archive_of_other_segments_is_not_gone_on_fr
     home.rotate()
     home.append(boundary(100) + row(200))
     homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
-    lose(home, None)
+    home.lose_record()
     path = home.archive / "manifest.json"
     with state.opened(home.where) as found:
         assert found.manifest is not None
@@ -250,7 +233,7 @@ def test_wherever_it_dies_and_loses_its_record_all_is_there_or_what_has_it_is_na
 ) -> None:
     at = 0
     for at, home, _ in dying(tmp_path, monkeypatch, back=back):
-        lose(home, left)
+        home.lose_record(left)
         ended = called("restore" if back else "rotate", ID)
         if ended.code == 74:
             assert str(home.pack) in ended.err, at
@@ -286,9 +269,7 @@ def test_an_older_copy_that_is_put_back_after_the_exchange_takes_nothing_from_it
     older, whole = home.live.read_bytes(), home.stitched()
     homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
     newer, segments = home.live.read_bytes(), home.segments()
-    other = home.live.with_name("other")
-    other.write_bytes(older)
-    other.rename(home.live)
+    saved(home.live, older)
     ended = called("rotate", ID)
     assert ended.code == 74
     assert "holds another version" in ended.err
@@ -312,10 +293,8 @@ def test_wherever_it_dies_an_older_copy_that_is_saved_costs_no_line(
 ) -> None:
     """It has our header, and none of the lines since the session was rotated last."""
     for at, home, _ in dying(tmp_path, monkeypatch, back=False):
-        other = home.live.with_name("other")
         replaced = home.pack if home.pack.exists() else home.live
-        other.write_bytes(replaced.read_bytes().partition(MORE)[0])
-        other.rename(home.live)
+        saved(home.live, replaced.read_bytes().partition(MORE)[0])
         before = everywhere(home)
         for _ in range(2):
             called("rotate", ID)
@@ -349,7 +328,7 @@ def test_what_died_before_its_first_swap_is_no_restored_session(
     home: Home, left: bytes | None
 ) -> None:
     homes.crashed(home.rotate, "sessrotate.in_place.swap.swap")
-    lose(home, left)
+    home.lose_record(left)
     called("run")
     assert called("rotate", ID).code == 0
     assert home.stitched() == DATA + MORE

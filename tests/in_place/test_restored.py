@@ -350,7 +350,7 @@ def test_an_archive_that_a_live_file_elsewhere_goes_on_from_is_never_freed(home:
 )
 def test_of_which_nobody_knows_since_when_stays_and_is_told(home: Home, note: bytes) -> None:
     home.restore()
-    (home.archive / "record.json").write_bytes(note)
+    home.lose_record(note)
     assert trash.empty(home.where, 0, 4e9, 1) == 0
     assert home.stitched() == DATA
     (finding,) = doctor.findings()
@@ -363,7 +363,7 @@ def test_of_which_nobody_knows_since_when_stays_and_is_told(home: Home, note: by
 
 def test_without_its_note_it_is_told_that_the_file_does_not_go_on_from_it(home: Home) -> None:
     home.restore()
-    (home.archive / "record.json").unlink()
+    home.lose_record()
     assert trash.empty(home.where, 0, 4e9, 1) == 0
     (finding,) = doctor.findings()
     assert finding.kind == "damaged"
@@ -516,10 +516,8 @@ def test_what_is_half_freed_is_held_against_the_live_file_once_more(
 ) -> None:
     home.restore()
     crash = Faults(at)
-    with pytest.MonkeyPatch.context() as patch:
-        crash.install(patch)
-        with suppress(Killed):
-            trash.empty(home.where, 0, 4e9, 1)
+    with crash.installed(), suppress(Killed):
+        trash.empty(home.where, 0, 4e9, 1)
     home.live.write_bytes(data)
     before = contents(home.archive)
     assert called(*FREE).code == 0
@@ -572,7 +570,7 @@ def test_a_note_that_is_no_file_is_refused_before_anything_is_changed(
 ) -> None:
     if not is_before:
         home.restore()
-        (home.archive / "record.json").unlink()
+        home.lose_record()
     (home.archive / "record.json").mkdir()
     before = snapshot(home.config)
     for command in (("rotate", ID), ("restore", ID), FREE):
@@ -771,15 +769,13 @@ def test_a_whole_file_that_was_put_away_and_came_back_is_not_an_older_copy(
 ) -> None:
     if is_restored:
         home.restore()
-        (home.archive / "record.json").unlink()
+        home.lose_record()
     else:
         home.live.write_bytes(DATA)  # a copy from before the rotation
     home.append(row(300))
     assert called("archive", ID).code == 0
     if left != "kept":
-        (home.archive / "record.json").unlink()
-    if left == "damaged":
-        (home.archive / "record.json").write_bytes(b"{")
+        home.lose_record(b"{" if left == "damaged" else None)
     assert called("restore", home.live).code == 0
     assert home.stitched() == home.live.read_bytes() == DATA + row(300)
     for command in (("verify", ID), ("rotate", ID), ("restore", ID), ("rotate", ID)):

@@ -36,14 +36,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return homes.home(tmp_path, monkeypatch, DATA + MORE)
 
 
-def lose(home: Home, left: bytes | None) -> None:
-    """Lose the record, or have these bytes in its place."""
-    path = home.archive / "record.json"
-    path.unlink(missing_ok=True)
-    if left is not None:
-        path.write_bytes(left)
-
-
 def named(path: Path, **codes: int) -> str:
     """Check that every command names a file; return what is said to do about it."""
     said = [(called(name, ID), code) for name, code in (READERS | codes).items()]
@@ -62,7 +54,7 @@ def test_a_replaced_file_with_late_lines_is_named_to_readers_of_a_restored_sessi
     homes.crashed(home.restore, SWAPPED)
     append(home.pack, IN_FLIGHT)
     assert home.stitched() == DATA + MORE + IN_FLIGHT
-    lose(home, left)
+    home.lose_record(left)
     told = named(home.pack, rotate=74, restore=74)
     assert f"append to {home.live} the lines that neither it nor the archive has" in told
     home.append(IN_FLIGHT)
@@ -95,7 +87,7 @@ def test_a_late_row_of_settings_in_a_file_that_waits_is_not_taken_for_another(
     os.write(writer, MODE)
     os.close(writer)
     home.append(MODE)
-    lose(home, None)
+    home.lose_record()
     assert "may hold lines the session lacks" in named(path, rotate=77)
 
 
@@ -108,7 +100,7 @@ def test_of_a_file_that_waits_the_end_may_have_been_archived_since(
     for _ in range(2):
         home.rotate()
         home.age()
-    lose(home, None)
+    home.lose_record()
     assert home.stitched() == DATA + MORE + row(90) + boundary(91) + row(92)
     assert f"No record explains {path}, and the session has all" in called("doctor").out
     data = path.read_bytes()
@@ -122,7 +114,7 @@ def test_whether_a_session_that_is_gone_has_what_waits_is_not_said(
     home, path, writer = that_waits(tmp_path, monkeypatch)
     os.write(writer, IN_FLIGHT)
     os.close(writer)
-    lose(home, None)
+    home.lose_record()
     home.live.unlink()
     then = "restore the session, then run `sessrotate doctor` again"
     assert f"No record explains {path}: {then}." in called("doctor").out
@@ -152,7 +144,7 @@ def test_a_file_that_waits_untold_is_named_unless_the_session_has_all_of_it(
     if is_late:
         os.write(writer, IN_FLIGHT)
     os.close(writer)
-    lose(home, left)
+    home.lose_record(left)
     if is_late:
         assert "may hold lines the session lacks" in named(path, rotate=77, restore=77)
         home.append(IN_FLIGHT)

@@ -245,10 +245,8 @@ def sealed_and_held(
 
 def until(crash: Faults, deed: Callable[[], object]) -> None:
     """Do something until a crash, or to its end."""
-    with pytest.MonkeyPatch.context() as patch:
-        crash.install(patch)
-        with suppress(Killed):
-            deed()
+    with crash.installed(), suppress(Killed):
+        deed()
 
 
 @pytest.mark.parametrize("lacking", [[], ["exact_renames"]], ids=["system", "portable"])
@@ -258,9 +256,7 @@ def test_sealing_is_finished_wherever_a_crash_comes_and_the_file_is_kept(
     homes.without_leases(monkeypatch)
     lack(monkeypatch, *lacking)
     lack(monkeypatch, "open_files")
-    at = 0
-    while True:
-        at += 1
+    for at in itertools.count(1):
         home = homes.home(tmp_path / str(at), monkeypatch, DATA)
         writer = held(home)
         home.rotate()
@@ -372,11 +368,7 @@ def test_what_comes_after_a_restoration_whose_record_is_lost_stays_in_the_replac
     done = home.restore()
     assert done is not None
     assert done.pending
-    record = home.archive / "record.json"
-    if left is None:
-        record.unlink()
-    else:
-        record.write_bytes(left)
+    home.lose_record(left)
     *_, waits = waiting_packs(home)
     os.write(writer, LATE)
     os.close(writer)
@@ -445,25 +437,24 @@ def test_half_a_line_of_a_program_that_died_tears_no_line_of_another(leased: Hom
 
 
 @needs_leases
-def test_a_client_that_writes_half_a_line_just_before_late_lines_come_tears_none(
-    leased: Home,
+@pytest.mark.parametrize(
+    ("data", "rest", "told"),
+    [
+        pytest.param(b'{"half":', b"1}\n", [b'{"half":1}\n', LATE], id="half a line is not torn"),
+        pytest.param(NEXT, b"", [NEXT, LATE, NEXT], id="a row is said again"),
+    ],
+)
+def test_what_a_client_writes_just_before_late_lines_come_is_before_them(
+    leased: Home, data: bytes, rest: bytes, told: list[bytes]
 ) -> None:
     homes.crashed(leased.rotate, "sessrotate.in_place.seal.finish")
     append(leased.pack, LATE)
-    with before_late_lines_come(leased, b'{"half":'):
+    with before_late_lines_come(leased, data):
         leased.rotate()
-    leased.append(b"1}\n")
-    leased.rotate()
-    assert last_lines(leased, 2) == [b'{"half":1}\n', LATE]
-
-
-@needs_leases
-def test_a_row_that_a_client_writes_just_before_late_lines_come_is_said_again(leased: Home) -> None:
-    homes.crashed(leased.rotate, "sessrotate.in_place.seal.finish")
-    append(leased.pack, LATE)
-    with before_late_lines_come(leased, NEXT):
+    if rest:
+        leased.append(rest)
         leased.rotate()
-    assert last_lines(leased, 3) == [NEXT, LATE, NEXT]
+    assert last_lines(leased, len(told)) == told
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,9 +20,9 @@ from sessrotate.in_place import swap
 from sessrotate.system import lease
 from support import homes
 from support.abilities import needs_leases
-from support.command_line import boundary, row
+from support.command_line import boundary, row, uuid_of
 from support.homes import Home
-from support.race.writers import append, take_back
+from support.race.writers import append, coming_late, take_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,10 +38,6 @@ MORE: Final = boundary(10) + row(11)
 BREAK_TIME: Final = Path("/proc/sys/fs/lease-break-time")
 
 
-def is_swapped(home: Home) -> bool:
-    return home.pack.exists() and not home.pack.samefile(home.live)
-
-
 # ── taken away ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -51,23 +48,17 @@ def test_a_client_that_appends_while_late_lines_are_copied_is_not_written_over(
     release, append_to_draft = lease.release, fs.Draft.append
     came: list[bytes] = []
 
-    def releasing(fd: int) -> None:
-        release(fd)
-        if is_swapped(home) and not came:
-            came.append(LATE)
-            append(home.pack, LATE)
-
     def appending(draft: fs.Draft, data: bytes) -> None:
-        if is_swapped(home) and came == [LATE]:
+        if late and not came:
             release(draft.fd)
             came.append(NEW)
             append(home.live, NEW)
         append_to_draft(draft, data)
 
-    monkeypatch.setattr(lease, "release", releasing)
     monkeypatch.setattr(fs.Draft, "append", appending)
-    home.rotate()
-    assert came == [LATE, NEW]
+    with coming_late(home, lambda: append(home.pack, LATE)) as late:
+        home.rotate()
+    assert (len(late), came) == (1, [NEW])
     assert home.stitched() == DATA + NEW + LATE
     assert home.problems() == []
     assert not home.is_busy()
@@ -79,25 +70,20 @@ def test_a_client_that_appends_while_an_edit_is_followed_is_not_cut_off(
     release, common = lease.release, swap._Swap._common  # noqa: SLF001 - the moment that counts
     came: list[bytes] = []
 
-    def releasing(fd: int) -> None:
-        release(fd)
-        if is_swapped(home) and not came:
-            came.append(b"edit")
-            assert take_back(home.pack, b'"uuid":"00000004-0000-4000-a000-00000000000a"')
-
     def comparing(self: Any) -> int:
         same = common(self)
-        if is_swapped(home) and came == [b"edit"]:
+        if edits and not came:
             release(self._draft.fd)
             came.append(NEW)
             append(home.live, NEW)
         return same
 
-    monkeypatch.setattr(lease, "release", releasing)
     monkeypatch.setattr(swap._Swap, "_common", comparing)  # noqa: SLF001 - as above
     monkeypatch.setattr(swap, "_LATE", 0.05)
-    home.rotate()
-    assert came[1:] == [NEW]
+    mark = b'"uuid":"%s"' % uuid_of(4).encode()
+    with coming_late(home, lambda: take_back(home.pack, mark)) as edits:
+        home.rotate()
+    assert (edits, came) == ([True], [NEW])
     assert home.stitched() == DATA + NEW
     assert home.problems() == []
 
@@ -119,21 +105,12 @@ def short_breaks() -> Iterator[None]:
 @pytest.mark.race
 @pytest.mark.usefixtures("short_breaks")
 def test_a_rotator_that_is_stopped_holds_nobody_up_for_ever_and_loses_nothing(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    home: Home,
 ) -> None:
-    release = lease.release
-    stopped: list[int] = []
-
-    def releasing(fd: int) -> None:
-        release(fd)
-        if is_swapped(home) and not stopped:
-            stopped.append(fd)
-            os.kill(os.getpid(), signal.SIGSTOP)
-
     pid = os.fork()
     if not pid:
-        monkeypatch.setattr(lease, "release", releasing)
-        with contextlib.suppress(BaseException):
+        stop = partial(os.kill, os.getpid(), signal.SIGSTOP)
+        with contextlib.suppress(BaseException), coming_late(home, stop):
             home.rotate(wait=5)
         os._exit(0)
     os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)

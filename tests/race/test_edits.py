@@ -9,6 +9,7 @@ import contextlib
 import os
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -19,10 +20,10 @@ from sessrotate.in_place import seal, swap
 from sessrotate.system import in_use, lease
 from support import homes
 from support.abilities import needs_leases
-from support.command_line import ID, append, boundary, row
+from support.command_line import ID, append, boundary, row, uuid_of
 from support.crash.changes import Faults, Meanwhile
 from support.homes import Home
-from support.race.writers import take_back, written_anew
+from support.race.writers import coming_late, take_back, written_anew
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,12 +39,8 @@ DATA: Final = HISTORY + TAIL
 LATE: Final = row(9) + MODE
 
 
-def uuid(number: int) -> str:
-    return f"{number:08x}-0000-4000-a000-00000000000a"
-
-
 def mark(number: int) -> bytes:
-    return b'"uuid":"%s"' % uuid(number).encode()
+    return b'"uuid":"%s"' % uuid_of(number).encode()
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +64,7 @@ class Editor:
         with contextlib.suppress(BlockingIOError):
             self.look()
             if take_back(self.home.live, mark(self.number), os.O_NONBLOCK):
-                self.done.append(written_anew(self.read, uuid(self.number)))
+                self.done.append(written_anew(self.read, uuid_of(self.number)))
 
     def look(self) -> None:
         """Read the whole file."""
@@ -76,7 +73,7 @@ class Editor:
     def write(self) -> None:
         """Write it anew without the row, if it was read."""
         if self.read and _is_free(self.home.live):
-            self.done.append(written_anew(self.read, uuid(self.number)))
+            self.done.append(written_anew(self.read, uuid_of(self.number)))
             self.home.live.write_bytes(self.done[-1])
 
     def both(self) -> None:
@@ -98,8 +95,7 @@ _open: Final = os.open
 
 def rotated(home: Home, meanwhile: Faults) -> SessrotateError | None:
     """Rotate while something happens; return what kept that from being done."""
-    with pytest.MonkeyPatch.context() as patch:
-        meanwhile.install(patch)
+    with meanwhile.installed():
         try:
             home.rotate()
         except SessrotateError as error:
@@ -133,18 +129,12 @@ DEEDS: Final = {"near the end": Editor.near_the_end, "all of it": Editor.both, "
 
 @needs_leases  # or what a client edits in the old file stays there, and `doctor` names it
 @pytest.mark.parametrize("how", DEEDS)
-@pytest.mark.parametrize(
-    "number",
-    [8, 7, 5, 1],
-    ids=["last", "tail", "history", "first"],
-)
+@pytest.mark.parametrize("number", [8, 7, 5, 1], ids=["last", "tail", "history", "first"])
 def test_a_row_may_be_taken_back_at_any_call_of_a_rotation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, number: int
 ) -> None:
     outcomes: set[type[SessrotateError] | None] = set()
-    at = 0
-    while True:
-        at += 1
+    for at in count(1):
         home = homes.home(tmp_path / str(at), monkeypatch, DATA)
         editor = Editor(home, number)
         meanwhile = Meanwhile(at, partial(DEEDS[how], editor))
@@ -155,7 +145,7 @@ def test_a_row_may_be_taken_back_at_any_call_of_a_rotation(
         if editor.done:
             # A row that is archived by then is in no file that the client knows: it stays.
             was_archived = mark(number) not in editor.read and number < 6
-            edited = DATA if was_archived else written_anew(DATA, uuid(number))
+            edited = DATA if was_archived else written_anew(DATA, uuid_of(number))
             edited += LATE if how == "and on" else b""
             outcomes.add(type(error) if error else None)
         check_as_edited(home, error, edited)
@@ -181,7 +171,7 @@ def test_a_row_may_be_taken_back_while_a_rotation_waits_for_its_client(
 
     monkeypatch.setattr(lease, "read", read)
     home.rotate(wait=10)
-    assert home.stitched() == written_anew(DATA, uuid(number)) + LATE
+    assert home.stitched() == written_anew(DATA, uuid_of(number)) + LATE
 
 
 def test_a_change_that_moves_nothing_is_noticed_and_nothing_is_replaced(
@@ -206,21 +196,17 @@ def test_a_change_that_moves_nothing_is_noticed_and_nothing_is_replaced(
 @needs_leases
 @pytest.mark.parametrize("number", [8, 7])
 def test_a_client_that_found_the_old_file_may_take_a_row_back_after_the_swap(
-    home: Home, monkeypatch: pytest.MonkeyPatch, number: int
+    home: Home, number: int
 ) -> None:
-    real = lease.release
-    edits: list[bool] = []
+    def edit() -> bool:
+        is_there = take_back(home.pack, mark(number))
+        append(home.pack, LATE)
+        return is_there
 
-    def release(fd: int) -> None:
-        real(fd)
-        if home.pack.exists() and not home.pack.samefile(home.live) and not edits:
-            edits.append(take_back(home.pack, mark(number)))
-            append(home.pack, LATE)
-
-    monkeypatch.setattr(lease, "release", release)
-    home.rotate()
+    with coming_late(home, edit) as edits:
+        home.rotate()
     assert edits == [True]
-    assert home.stitched() == written_anew(DATA, uuid(number)) + LATE
+    assert home.stitched() == written_anew(DATA, uuid_of(number)) + LATE
     assert home.live.read_bytes().endswith(LATE)
     assert home.problems() == []
 
@@ -229,23 +215,14 @@ def test_a_client_that_found_the_old_file_may_take_a_row_back_after_the_swap(
 def test_a_client_that_takes_a_row_of_the_history_back_after_the_swap_loses_nothing(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = lease.release
-    edits: list[bool] = []
-
-    def release(fd: int) -> None:
-        real(fd)
-        if home.pack.exists() and not home.pack.samefile(home.live) and not edits:
-            edits.append(take_back(home.pack, mark(5)))
-
     monkeypatch.setattr(swap, "_LATE", 0.05)
-    with monkeypatch.context() as patch:
-        patch.setattr(lease, "release", release)
-        with pytest.raises(SessrotateError) as caught:
-            home.rotate()
+    late = coming_late(home, lambda: take_back(home.pack, mark(5)))
+    with late as edits, pytest.raises(SessrotateError) as caught:
+        home.rotate()
     assert caught.value.exit_code == 74
     assert edits == [True]
     # Nobody else had the file: what the client took back is all that is gone.
-    assert home.pack.read_bytes() == written_anew(DATA, uuid(5))
+    assert home.pack.read_bytes() == written_anew(DATA, uuid_of(5))
     assert home.live.read_bytes().endswith(TAIL)
 
 
@@ -254,25 +231,17 @@ def test_what_came_late_does_not_come_again_when_a_client_takes_a_row_back(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client edits the new file after the drain, and before the pack lost its tail."""
-    real = lease.release
-    late: list[int] = []
-
-    def release(fd: int) -> None:
-        real(fd)
-        if home.pack.exists() and not home.pack.samefile(home.live) and not late:
-            with home.pack.open("ab") as file:
-                late.append(file.write(LATE))
 
     def finish(*arguments: object) -> None:
         assert take_back(home.live, mark(8))
         finishing(*arguments)  # type: ignore[arg-type]  # as they came
 
     finishing = seal.finish
-    monkeypatch.setattr(lease, "release", release)
     monkeypatch.setattr(seal, "finish", finish)
-    home.rotate()
+    with coming_late(home, lambda: append(home.pack, LATE)) as late:
+        home.rotate()
     assert late
-    assert home.stitched() == written_anew(DATA, uuid(8)) + LATE
+    assert home.stitched() == written_anew(DATA, uuid_of(8)) + LATE
 
 
 @needs_leases
@@ -280,10 +249,9 @@ def test_a_whole_session_that_was_read_before_and_is_written_after_the_swap_is_k
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That is what 2.0.76 does with every edit; no line that it kept is lost."""
-    edited = written_anew(DATA, uuid(8))
-    after = at = 0
-    while True:
-        at += 1
+    edited = written_anew(DATA, uuid_of(8))
+    after = 0
+    for at in count(1):
         home = homes.home(tmp_path / str(at), monkeypatch, DATA)
         editor = Editor(home, 8)
         editor.look()

@@ -45,11 +45,6 @@ def stitched(home: Home) -> tuple[bytes, list[str]]:
         return sets.whole(found, gaps.append), gaps
 
 
-def trashed(home: Home) -> set[str]:
-    folder = home.archive / "trash"
-    return {file.name for file in folder.iterdir()} if folder.exists() else set()
-
-
 def names(home: Home, *numbers: int) -> set[str]:
     """Return the names of these segments in the trash."""
     return {homes.sealed(home.archive / "trash", number).name for number in numbers}
@@ -64,7 +59,7 @@ def test_a_plan_changes_nothing(home: Home) -> None:
 
 def test_what_goes_is_in_the_trash_and_told_as_pruned(home: Home) -> None:
     plan = pruned(home)
-    assert trashed(home) == names(home, 0, 1)
+    assert home.trashed() == names(home, 0, 1)
     assert plan.bytes_trashed == sum(file.stat().st_size for file in home.archive.glob("trash/*"))
     data, gaps = stitched(home)
     assert data == b"".join(BODIES[2:])
@@ -94,7 +89,7 @@ def test_the_trash_is_emptied_after_the_grace_time_and_not_before(home: Home) ->
     assert trash.empty(home.where, 7 * DAY, NOW + 7 * DAY - 1, 1) == 0
     size = sum(file.stat().st_size for file in home.archive.glob(f"trash/{ID}*"))
     assert trash.empty(home.where, 7 * DAY, NOW + 7 * DAY, 1) == size
-    assert trashed(home) == {"mine"}
+    assert home.trashed() == {"mine"}
     with pytest.raises(RefusedError, match="has no such segment"):
         trash.undelete(home.where, 1, [1])
     assert stitched(home)[0] == b"".join(BODIES[2:])
@@ -119,10 +114,10 @@ def test_pinned_segments_stay_until_they_are_unpinned(home: Home) -> None:
     prune.pin(home.where, 0, "the design", 1)
     assert planned(home).decisions[0].reasons == ("pinned: the design",)
     pruned(home)
-    assert trashed(home) == names(home, 1)
+    assert home.trashed() == names(home, 1)
     prune.pin(home.where, 0, None, 1)
     pruned(home)
-    assert trashed(home) == names(home, 0, 1)
+    assert home.trashed() == names(home, 0, 1)
     with pytest.raises(WrongUsageError, match="no sealed segment 1"):
         prune.pin(home.where, 1, "", 1)
 

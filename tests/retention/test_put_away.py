@@ -10,6 +10,8 @@ import re
 import threading
 import time
 from contextlib import suppress
+from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -40,6 +42,9 @@ DATA: Final = command_line.session(boundaries=3)
 OTHER: Final = "0therid0-0000-4000-a000-000000000002"
 LONG: Final = b"".join(row(number) for number in range(100, 1200))
 """Rows of an agent, more than what is left plain."""
+
+SMALL: Final = "b0000000-0000-4000-a000-00000000000b.jsonl"
+"""The name of another session's file."""
 
 THEN: Final = 1_700_000_000
 
@@ -86,6 +91,14 @@ def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     if request.param == "rotated":
         made.rotate()
     return filled(made)
+
+
+def put_it_away(home: Home) -> int:
+    return put_away.put_away(home.where, 1)
+
+
+def bring_it_back(home: Home) -> int:
+    return bring_back.bring_back(home.where, 1)
 
 
 def whole(home: Home, *, folders_too: bool = True) -> dict[str, tuple[object, ...]]:
@@ -164,7 +177,7 @@ def test_a_session_put_away_is_out_of_its_clients_folder_and_comes_back_as_it_wa
 
 
 def test_what_is_put_away_again_is_put_away_already(home: Home) -> None:
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     before = homes.snapshot(home.config)
     assert put_away.put_away(home.where, 1) == 0
     assert put_away.plan(home.where) == 0
@@ -181,7 +194,7 @@ def test_a_plan_says_what_would_leave_and_changes_nothing(home: Home) -> None:
 def test_a_compressed_file_has_what_the_plain_one_had(home: Home) -> None:
     live, agent = home.live, home.live.parent / ID / "subagents" / "agent-a1.jsonl"
     then = {path.name: (path.stat().st_mode, path.stat().st_mtime_ns) for path in (live, agent)}
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     for path in (live, agent):
         (compressed,) = (home.archive / "archived").rglob(f"{path.name}.zst")
         status = compressed.stat()
@@ -197,14 +210,14 @@ def test_a_generated_session_takes_a_quarter_of_its_size_at_most(
     home = homes.home(tmp_path, monkeypatch, b"")
     with home.live.open("wb") as file:
         generate_session.generate(file, generate_session.Options(size=8 << 20, boundaries=3))
-    size = put_away.put_away(home.where, 1)
+    size = put_it_away(home)
     assert size >= 8 << 20
     assert 0 < put_away.stored(home.where) <= size / 4
 
 
 def test_touched_files_count_as_changed_now_and_nothing_else_differs(home: Home) -> None:
     before = whole(home)
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     bring_back.bring_back(home.where, 1, touch=1_900_000_000)
     after = whole(home)
     assert before.keys() == after.keys()
@@ -225,7 +238,7 @@ def test_a_session_that_is_away_is_read_and_verified_by_its_id(
 ) -> None:
     if not compressed:
         monkeypatch.setattr(away_files, "compress", lambda *_: None)
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     before = homes.snapshot(home.config)
     assert home.stitched() == DATA
     assert home.problems() == []
@@ -245,7 +258,7 @@ def test_a_prefix_that_fits_a_session_and_one_that_is_away_is_no_ones(
 ) -> None:
     twin = home.live.with_name(f"{ID[:8]}-twin.jsonl")
     command_line.write(twin, DATA)
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     with pytest.raises(SessrotateError, match="matches 2 sessions"):
         find.path_of(ID[:8])
 
@@ -253,7 +266,7 @@ def test_a_prefix_that_fits_a_session_and_one_that_is_away_is_no_ones(
 def test_looking_at_a_session_that_is_away_does_not_decompress_it(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     monkeypatch.setattr(away_file.Compressed, "_whole", lambda _self: pytest.fail("decompressed"))
     with state.opened(home.where) as found:
         assert found.live is not None
@@ -264,7 +277,7 @@ def test_looking_at_a_session_that_is_away_does_not_decompress_it(
 def test_a_session_that_comes_back_while_it_is_opened_is_read_from_where_it_is(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     real, calls = away_file.opened, iter([1])
 
     def opened(where: place.Place) -> object:
@@ -278,14 +291,12 @@ def test_a_session_that_comes_back_while_it_is_opened_is_read_from_where_it_is(
 
 
 def test_a_session_that_is_away_is_neither_rotated_nor_restored(home: Home) -> None:
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     before = homes.snapshot(home.config)
-    with pytest.raises(RefusedError, match="sessrotate restore"):
-        home.rotate()
-    with pytest.raises(RefusedError, match="sessrotate restore"):
-        home.restore()
-    with pytest.raises(RefusedError, match="sessrotate restore"):
-        operations.plan_session(home.where, homes.silent)
+    plan = partial(operations.plan_session, home.where, homes.silent)
+    for deed in (home.rotate, home.restore, plan):
+        with pytest.raises(RefusedError, match="sessrotate restore"):
+            deed()
     assert homes.snapshot(home.config) == before
 
 
@@ -294,10 +305,10 @@ def test_sealed_segments_of_a_session_that_is_away_are_pruned_as_always(
 ) -> None:
     home = homes.home(tmp_path, monkeypatch, DATA)
     home.rotate()
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     plan = prune.prepare([home.where], Policy(keep_last=1), THEN * 2, lambda _done: None)
     assert [done.error for done in prune.execute(plan, 1)] == [None]
-    bring_back.bring_back(home.where, 1)
+    bring_it_back(home)
     assert trash.undelete(home.where, 1) == [0, 1]
     assert home.stitched() == DATA
 
@@ -316,10 +327,13 @@ def unchanged(home: Home, error: type[SessrotateError], words: str, away: bool =
             put_away.plan(home.where)
 
 
+def run_by_a_client(home: Home) -> None:
+    path = home.config / "sessions" / f"{os.getpid()}.json"
+    command_line.write(path, json.dumps({"sessionId": ID}).encode())
+
+
 def test_what_a_client_runs_is_not_put_away(home: Home) -> None:
-    command_line.write(
-        home.config / "sessions" / f"{os.getpid()}.json", json.dumps({"sessionId": ID}).encode()
-    )
+    run_by_a_client(home)
     unchanged(home, InUseError, r"runs the session\): end the client, then try again\.$")
 
 
@@ -362,7 +376,7 @@ def test_a_client_that_opens_it_as_it_leaves_brings_it_back(home: Home) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(in_use, "lease_from_writers", leased)
         with pytest.raises(InUseError, match="A client is writing"):
-            put_away.put_away(home.where, 1)
+            put_it_away(home)
     threads[0].join(10)
     assert begun.is_set()
     after = whole(home)
@@ -383,11 +397,11 @@ def test_without_leases_whoever_still_writes_brings_it_back(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "sleep", write)
         with pytest.raises(InUseError, match="A client is writing"):
-            put_away.put_away(home.where, 1)
+            put_it_away(home)
     assert home.live.read_bytes()[-len(more) :] == more
     assert whole(home).keys() == before.keys()
     monkeypatch.setattr(lease, "SETTLE", 0)
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     assert home.stitched() == DATA + more
 
 
@@ -414,16 +428,16 @@ def test_what_nobody_put_there_is_not_mixed_up_with_what_is_put_away(home: Home)
 
 @pytest.mark.parametrize("name", [f"{ID}.jsonl", ID, "agent-0a.jsonl"])
 def test_nothing_that_appeared_meanwhile_is_written_over(home: Home, name: str) -> None:
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     command_line.write(home.live.parent / name, row(3))
     unchanged(home, RefusedError, "appeared|there already", away=True)
     (home.live.parent / name).rename(home.config / "moved")
-    bring_back.bring_back(home.where, 1)
+    bring_it_back(home)
     assert home.stitched() == DATA
 
 
 def test_a_live_file_begun_anew_is_noticed_by_everybody(home: Home) -> None:
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     command_line.write(home.live, row(3))
     (finding,) = doctor.findings()
     assert finding.kind == "doubled"
@@ -431,7 +445,7 @@ def test_a_live_file_begun_anew_is_noticed_by_everybody(home: Home) -> None:
     with pytest.raises(DamagedError, match="appeared while"):
         home.stitched()
     with pytest.raises(RefusedError, match="appeared while"):
-        put_away.put_away(home.where, 1)
+        put_it_away(home)
     with pytest.raises(RefusedError, match=r"appeared while .* rename it, and `restore` brings"):
         home.rotate(adopt=True)
     assert "appeared while" in command_line.called("tidy", "-n", ID).err
@@ -441,7 +455,7 @@ def test_a_live_file_begun_anew_is_noticed_by_everybody(home: Home) -> None:
 
 
 def test_what_comes_between_the_look_and_the_move_is_not_written_over(home: Home) -> None:
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     real = away_files.write_standing
 
     def told(*arguments: Any) -> Any:
@@ -451,10 +465,10 @@ def test_what_comes_between_the_look_and_the_move_is_not_written_over(home: Home
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(away_files, "write_standing", told)
         with pytest.raises(InUseError, match="has just appeared"):
-            bring_back.bring_back(home.where, 1)
+            bring_it_back(home)
     assert home.live.read_bytes() == row(3)
     home.live.unlink()
-    bring_back.bring_back(home.where, 1)
+    bring_it_back(home)
     assert home.stitched() == DATA
 
 
@@ -467,12 +481,12 @@ def test_another_agents_transcript_stays_where_it_is(home: Home) -> None:
     shared = home.live.parent / "agent-0c.jsonl"
     names = f'{{"sessionId":"{ID}"}}\n{{"sessionId":"{OTHER}"}}\n'
     shared.write_text(names)
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     assert "agent-0c.jsonl" in left(home)
-    bring_back.bring_back(home.where, 1)
+    bring_it_back(home)
     # A stub that 2.0.x left is no session.
     (home.live.parent / f"{OTHER}.jsonl").write_bytes(b"")
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     assert "agent-0c.jsonl" not in left(home)
 
 
@@ -508,21 +522,12 @@ def test_sessions_are_wanted_by_their_last_record_or_by_when_they_would_be_delet
         settings.write_text(unusable)
         assert wanted(None, 2 * DAY, newyear + 48 * DAY) == {"undated", ID}
     assert wanted(None, None, newyear + 900 * DAY) == set()
-    command_line.write(
-        home.config / "sessions" / f"{os.getpid()}.json", json.dumps({"sessionId": ID}).encode()
-    )
+    run_by_a_client(home)
     assert wanted(1, None, newyear + 900 * DAY) == {"undated"}
 
 
 def test_what_an_interrupted_run_began_is_wanted_first(home: Home) -> None:
-    def killed(*_: object, **__: object) -> None:
-        raise Killed
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lease, "settled", killed)
-        patch.setattr(put_away, "move_back", killed)
-        with suppress(Killed):
-            put_away.put_away(home.where, 1)
+    homes.crashed(partial(put_it_away, home), "sessrotate.system.lease.settled")
     assert put_away.wanted(None, None, THEN) == [home.where]
     assert [finding.kind for finding in doctor.findings()] == ["interrupted"]
 
@@ -552,14 +557,6 @@ def made(folder: Path, patch: pytest.MonkeyPatch, rotated: bool) -> Home:
     return home
 
 
-def put_it_away(home: Home) -> None:
-    put_away.put_away(home.where, 0.2)
-
-
-def bring_it_back(home: Home) -> None:
-    bring_back.bring_back(home.where, 0.2)
-
-
 def is_back(home: Home) -> None:
     """Bring a session back, unless it never went."""
     try:
@@ -572,7 +569,7 @@ def failing(
     tmp_path: Path,
     patch: pytest.MonkeyPatch,
     at: int,
-    do: Callable[[Home], None],
+    do: Callable[[Home], object],
     rotated: bool,
     crash: Faults,
 ) -> tuple[Home, dict[str, tuple[object, ...]], BaseException | None]:
@@ -582,8 +579,7 @@ def failing(
     if do is bring_it_back:
         put_it_away(home)
     failure: BaseException | None = None
-    with pytest.MonkeyPatch.context() as faults:
-        crash.install(faults)
+    with crash.installed():
         try:
             do(home)
         except (Killed, SessrotateError) as error:
@@ -598,14 +594,12 @@ def failing(
 def test_any_call_may_be_the_last_before_a_crash(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    do: Callable[[Home], None],
+    do: Callable[[Home], object],
     rotated: bool,
     then: str,
     step: int,
 ) -> None:
-    at = 0
-    while True:
-        at += step
+    for at in count(step, step):
         crash = Faults(at)
         home, before, _ = failing(tmp_path, monkeypatch, at, do, rotated, crash)
         # A client deletes what belongs to no live file sooner than it would otherwise.
@@ -631,8 +625,8 @@ def test_any_call_may_be_the_last_before_a_crash(
 def test_what_goes_on_after_a_crash_may_crash_too(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    do: Callable[[Home], None],
-    on: Callable[[Home], None],
+    do: Callable[[Home], object],
+    on: Callable[[Home], object],
 ) -> None:
     at, happened = 0, True
     while happened:
@@ -644,8 +638,7 @@ def test_what_goes_on_after_a_crash_may_crash_too(
             home, before, _ = failing(
                 tmp_path / str(again), monkeypatch, at, do, rotated=True, crash=crash
             )
-            with pytest.MonkeyPatch.context() as faults, suppress(Killed):
-                second.install(faults)
+            with second.installed(), suppress(Killed):
                 on(home)
             assert home.stitched() == DATA
             is_back(home)
@@ -667,14 +660,12 @@ def test_what_goes_on_after_a_crash_may_crash_too(
 def test_any_call_may_fail(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    do: Callable[[Home], None],
+    do: Callable[[Home], object],
     once: bool,
     number: int,
     step: int,
 ) -> None:
-    at = 0
-    while True:
-        at += step
+    for at in count(step, step):
         crash = Faults(at, lambda: OSError(number, os.strerror(number)), lasting=not once)
         home, before, failure = failing(tmp_path, monkeypatch, at, do, True, crash)
         assert failure is None or isinstance(failure, StorageError)
@@ -699,7 +690,7 @@ def test_what_a_full_disk_left_plain_is_seen_and_compressed_by_the_next_run(home
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fs.Draft, "append", homes.failing(errno.ENOSPC))
         with pytest.raises(StorageError):
-            put_away.put_away(home.where, 1)
+            put_it_away(home)
     assert "put away, and not compressed yet" in command_line.called("run", "--dry-run").out
     (finding,) = doctor.findings()
     assert finding.kind == "interrupted"
@@ -722,8 +713,7 @@ def test_a_plan_of_archiving_counts_the_room_that_those_before_it_free(
 ) -> None:
     noise = random.Random(1).randbytes(150_000).hex()
     home.append(row(95, pad=noise))
-    small = home.live.with_name("b0000000-0000-4000-a000-00000000000b.jsonl")
-    command_line.write(small, row(96, pad="p" * 900_000))
+    command_line.write(small := home.live.with_name(SMALL), row(96, pad="p" * 900_000))
     need = 200_000  # the noise needs more, and the other frees it
 
     def sizes(words: list[str]) -> list[str]:
@@ -739,8 +729,7 @@ def test_of_sessions_to_be_unpacked_only_those_are_planned_for_which_there_is_ro
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home.append(row(95, pad="p" * 300_000))
-    small = home.live.with_name("b0000000-0000-4000-a000-00000000000b.jsonl")
-    command_line.write(small, row(96, pad="p" * 300_000))
+    command_line.write(small := home.live.with_name(SMALL), row(96, pad="p" * 300_000))
     assert command_line.called("archive", "-y", ID, small.stem).code == 0
 
     def planned(*words: str) -> command_line.Ended:
@@ -762,7 +751,7 @@ def test_a_full_disk_leaves_the_plain_files_and_the_next_run_compresses(home: Ho
         patch.setattr(fs.Draft, "append", homes.failing(errno.ENOSPC))
         patch.setattr(fs, "free_bytes", lambda _folder: 7)
         with pytest.raises(StorageError, match="nothing is lost: run `archive` again") as caught:
-            put_away.put_away(home.where, 1)
+            put_it_away(home)
     assert "KiB for the compressed session, and 7 B is free: make room" in str(caught.value)
     assert f"{ID}.jsonl" in away(home)
     assert not [name for name in home.archived() if name.endswith(".partial")]
@@ -772,7 +761,7 @@ def test_a_full_disk_leaves_the_plain_files_and_the_next_run_compresses(home: Ho
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fs, "free_bytes", lambda _path: 1000)
         unchanged(home, StorageError, "what is unpacked, and 1000 B is free", away=True)
-    bring_back.bring_back(home.where, 1)
+    bring_it_back(home)
     assert whole(home) == before
 
 
@@ -787,9 +776,9 @@ def test_a_compressed_file_that_is_not_what_was_written_never_takes_the_plain_on
             lambda draft, data: real(draft, bytes(data)[:-1] + b"x" if data else data),
         )
         with pytest.raises(StorageError, match="the disk is failing"):
-            put_away.put_away(home.where, 1)
+            put_it_away(home)
     assert home.stitched() == DATA
-    bring_back.bring_back(home.where, 1)
+    bring_it_back(home)
     assert home.stitched() == DATA
 
 
@@ -797,43 +786,43 @@ def test_a_compressed_file_that_is_not_what_was_written_never_takes_the_plain_on
 
 
 def test_damage_to_what_is_away_is_found_and_nothing_comes_back_half(home: Home) -> None:
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     for name in (f"{ID}.jsonl.zst", f"{ID}/subagents/agent-a1.jsonl.zst"):
         path = home.archive / "archived" / name
         data = path.read_bytes()
         for damaged in (data[:-3], data[: len(data) // 2] + b"x" + data[len(data) // 2 + 1 :], b""):
             path.write_bytes(damaged)
             with pytest.raises(DamagedError, match="damaged"):
-                bring_back.bring_back(home.where, 1)
+                bring_it_back(home)
             assert not home.live.exists()
         path.write_bytes(data)
     with state.opened(home.where) as found:
         assert found.live is not None
         assert b"".join(found.live.pieces(Span(0, found.live.size())))
-    bring_back.bring_back(home.where, 1)
+    bring_it_back(home)
     assert home.stitched() == DATA
 
 
 def test_a_live_file_that_somebody_moved_back_is_followed_by_the_rest(home: Home) -> None:
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     command_line.write(home.live, DATA)
     (home.archive / "archived" / f"{ID}.jsonl.zst").unlink()
     unchanged(home, RefusedError, "Somebody moved")
     assert [finding.kind for finding in doctor.findings()] == ["doubled"]
-    bring_back.bring_back(home.where, 1)
+    bring_it_back(home)
     assert (home.live.parent / ID / "subagents" / "agent-a1.jsonl").read_bytes() == LONG
     assert not (home.archive / "record.json").exists()
 
 
 def test_what_is_lost_is_told_and_nothing_is_changed(home: Home) -> None:
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     path = home.archive / "archived" / f"{ID}.jsonl.zst"
     path.rename(home.config / "kept")
     unchanged(home, DamagedError, "is no longer in", away=True)
     unchanged(home, DamagedError, "is no longer in")
     assert "damaged" in {finding.kind for finding in doctor.findings()}
     (home.config / "kept").rename(path)
-    bring_back.bring_back(home.where, 1)
+    bring_it_back(home)
     assert home.stitched() == DATA
 
 
@@ -843,10 +832,10 @@ def test_what_the_client_itself_called_zst_comes_back_as_it_was(home: Home, own:
     for name in ("alone.txt.zst", "both.txt.zst", "both.txt"):
         command_line.write(side / name, own if name.endswith(".zst") else LONG)
     before = whole(home)
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     assert (home.archive / "archived" / ID / "tool-results" / "both.txt.zst").read_bytes() == own
-    put_away.put_away(home.where, 1)
-    bring_back.bring_back(home.where, 1)
+    put_it_away(home)
+    bring_it_back(home)
     assert whole(home) == before
 
 
@@ -873,7 +862,7 @@ def test_no_link_that_was_put_away_leads_anywhere(home: Home, fields: dict[str, 
     link = home.live.parent / ID / "link.jsonl"
     link.unlink()
     link.symlink_to(victim)
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     (home.archive / "archived" / ID / "elsewhere.jsonl.zst").symlink_to(packed)
     forged(home, **fields)
     then = homes.snapshot(home.config / "projects"), victim.lstat().st_mtime_ns
@@ -913,7 +902,7 @@ def test_without_its_note_it_is_told_by_its_files_and_comes_back_as_it_was(
     home: Home, other: bytes | dict[str, object] | None
 ) -> None:
     before = whole(home)
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     note = home.archive / "record.json"
     told = json.loads(note.read_bytes())
     if isinstance(other, dict):
@@ -930,7 +919,7 @@ def test_without_its_note_it_is_told_by_its_files_and_comes_back_as_it_was(
     told = [each.detail for each in doctor.findings()]
     assert len(told) == (not place.of_session(ID).project)
     assert all(f"`sessrotate restore {ID} --project FOLDER` brings it back" in one for one in told)
-    bring_back.bring_back(home.where, 1)
+    bring_it_back(home)
     after = whole(home)
     assert after.keys() == before.keys()
     assert home.stitched() == DATA
@@ -958,13 +947,13 @@ def test_a_record_of_another_moment_that_is_put_back_takes_nothing_away(
 
     with monkeypatch.context() as patch:
         patch.setattr(away_files, "write_standing", told)
-        put_away.put_away(home.where, 1)
-        bring_back.bring_back(home.where, 1)
+        put_it_away(home)
+        bring_it_back(home)
     records["restored"] = record.dump(Record(ID, homes.PROJECT, restored=""))
     with monkeypatch.context() as patch:
         if is_plain:
             patch.setattr(away_files, "compress", lambda *_: None)
-        put_away.put_away(home.where, 1)
+        put_it_away(home)
     (home.archive / "record.json").write_bytes(records[moment])
     assert home.stitched() == DATA
     for deed in deeds:
@@ -1023,12 +1012,12 @@ def test_a_folder_that_is_a_link_is_not_followed(home: Home) -> None:
     (home.archive / "archived").symlink_to(elsewhere)
     unchanged(home, DamagedError, "is not a folder", away=True)
     with pytest.raises(DamagedError, match="is not a folder"):
-        put_away.put_away(home.where, 1)
+        put_it_away(home)
     forged(home, standing="archiving")
     unchanged(home, DamagedError, "is not a folder", away=True)
     unchanged(home, DamagedError, "is not a folder")
     (home.archive / "archived").unlink()
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     (home.archive / "archived").rename(home.config / "elsewhere")
     (home.archive / "archived").symlink_to(home.config / "elsewhere")
     unchanged(home, DamagedError, "is not a folder|not in", away=True)
@@ -1045,7 +1034,7 @@ def test_thousands_of_files_go_and_come_back(
     for number in range(count):
         (side / f"agent-{number}.jsonl").write_bytes(LONG if number < long else b"x")
     before = whole(home)
-    put_away.put_away(home.where, 1)
+    put_it_away(home)
     assert sum(name.endswith(".zst") for name in away(home)) == long + 1
-    bring_back.bring_back(home.where, 1)
+    bring_it_back(home)
     assert whole(home) == before

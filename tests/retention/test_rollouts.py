@@ -10,6 +10,7 @@ import tempfile
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -185,9 +186,7 @@ def test_a_kill_at_any_moment_leaves_all_of_it_where_the_client_looks(
 def test_a_failure_at_any_call_leaves_all_of_it_and_is_told(
     deed: Callable[[Codex], None], number: int, *, lasting: bool
 ) -> None:
-    at = 0
-    while True:
-        at += 1
+    for at in count(1):
         with begun(deed) as codex:
             faults = Faults(at, lambda: OSError(number, os.strerror(number)), lasting=lasting)
             with faults.installed(), suppress(SessrotateError):

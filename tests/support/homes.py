@@ -149,6 +149,18 @@ class Home:
             found = json.loads((self.archive / "record.json").read_text().split("\n")[0])
         return found
 
+    def lose_record(self, left: bytes | None = None) -> None:
+        """Lose the record, or have these bytes in its place."""
+        path = self.archive / "record.json"
+        path.unlink(missing_ok=True)
+        if left is not None and self.archive.is_dir():
+            path.write_bytes(left)
+
+    def trashed(self) -> set[str]:
+        """Return the names of the segments that were pruned and can come back."""
+        folder = self.archive / "trash"
+        return {path.name for path in folder.iterdir()} if folder.exists() else set()
+
     def intent(self) -> dict[str, Any]:
         """Return what is under way."""
         found: dict[str, Any] = self.record()["intent"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from itertools import count
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -173,9 +174,7 @@ def killed(
 
     `opened` gives what is run on, as new, each time. Ends when a run makes all of its calls.
     """
-    at = 0
-    while True:
-        at += 1
+    for at in count(1):
         with opened() as found:
             faults = Faults(at, Killed, lasting=True)
             with faults.installed():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
@@ -81,9 +82,7 @@ def after_faults(
     deed: Deed, faults: Callable[[int], Faults]
 ) -> Iterator[tuple[Image, Faults, SessrotateError | None]]:
     """Yield what is left where the 1st call fails, then the 2nd …, and what was said of it."""
-    at = 0
-    while True:
-        at += 1
+    for at in count(1):
         with laid_out(deed.before()) as found:
             failing, failure = faults(at), None
             with failing.installed():

@@ -16,10 +16,16 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import pytest
+
+from sessrotate.system import lease
+
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from support.homes import Home
 
 SAME: Final = 4
 """One of so many rows of a writer is the same bytes each time, as clients' metadata is."""
@@ -144,6 +150,24 @@ def _is_row(line: bytes, uuid: str) -> bool:
         return bool(json.loads(line)["uuid"] == uuid)
     except (ValueError, KeyError, TypeError):
         return False
+
+
+@contextlib.contextmanager
+def coming_late(home: Home, deed: Callable[[], object]) -> Iterator[list[object]]:
+    """Have a client do something, once, as soon as the old file's lease goes behind the swap.
+
+    Yields what came of it. Whoever found the old file under the name before can come no earlier.
+    """
+    release, done = lease.release, list[object]()
+
+    def releasing(fd: int) -> None:
+        release(fd)
+        if home.pack.exists() and not home.pack.samefile(home.live) and not done:
+            done.append(deed())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lease, "release", releasing)
+        yield done
 
 
 class Turns:
