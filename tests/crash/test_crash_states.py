@@ -116,10 +116,6 @@ def runs() -> tuple[Recorded, ...]:
     )
 
 
-def test_every_state_that_a_power_loss_leaves_of_a_rotation_is_whole_and_recovered() -> None:
-    assert JUDGE.first_fault(recording(FIRST)) is None
-
-
 def test_every_state_that_a_power_loss_leaves_is_whole_and_recovered(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -22,7 +23,6 @@ from support.command_line import ID, called, session, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from support.homes import Home
 
@@ -50,14 +50,6 @@ COMMANDS: Final = (
 def home(home: Home, tmp_path: Path) -> Home:
     write(tmp_path / "key", SECRET)
     return home
-
-
-def symlink(path: Path, target: Path) -> None:
-    path.symlink_to(target)
-
-
-def hard_link(path: Path, target: Path) -> None:
-    path.hardlink_to(target)
 
 
 def withstood(home: Home) -> None:
@@ -124,22 +116,18 @@ def forged(home: Home, old: bytes) -> None:
     (home.archive / "manifest.json").write_bytes(manifest.dump(listed))
 
 
-@pytest.mark.parametrize("place_it", [symlink, hard_link])
-@pytest.mark.parametrize("old", [b"", SECRET[:20]], ids=["anything", "known"])
+@pytest.mark.parametrize("place_it", [Path.symlink_to, Path.hardlink_to])
+@pytest.mark.parametrize(
+    ("old", "is_gone"),
+    [(b"", False), (SECRET[:20], False), (SECRET[:20], True)],
+    ids=["anything", "known", "known, and to become the live file"],
+)
 def test_a_pack_that_is_another_file_brings_no_line_into_the_session(
-    home: Home, place_it: Callable[[Path, Path], None], old: bytes
+    home: Home, place_it: Callable[[Path, Path], None], old: bytes, is_gone: bool
 ) -> None:
     forged(home, old)
-    place_it(home.archive / "pack", home.config.parent / "key")
-    withstood(home)
-
-
-@pytest.mark.parametrize("place_it", [symlink, hard_link])
-def test_a_pack_that_is_another_file_never_becomes_the_live_file(
-    home: Home, place_it: Callable[[Path, Path], None]
-) -> None:
-    forged(home, SECRET[:20])
-    home.live.unlink()
+    if is_gone:
+        home.live.unlink()
     place_it(home.archive / "pack", home.config.parent / "key")
     withstood(home)
 

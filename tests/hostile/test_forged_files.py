@@ -144,10 +144,17 @@ def tells_reads(folder: Path) -> bool:
 # ── what is forged ───────────────────────────────────────────────────────────────────────────
 
 
+SWAPPED: Final = "sessrotate.in_place.seal.finish"
+
+
 def crashed_late(home: Home) -> None:
-    homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
+    homes.crashed(home.rotate, SWAPPED)
     append(home.pack, row(82))
     home.append(row(83))
+
+
+def ran(*words: str) -> None:
+    assert called(*words, ID).code == 0
 
 
 def keep_waiting(home: Home) -> None:
@@ -160,25 +167,24 @@ def keep_waiting(home: Home) -> None:
     assert [path.name for path in (home.archive / "waiting").iterdir()]
 
 
+KINDS: Final[dict[str, Callable[[Home], object]]] = {
+    "sound": lambda _home: None,
+    "unfinished": lambda home: homes.crashed(home.rotate, SWAPPED),
+    "late": crashed_late,
+    "begun": lambda home: homes.crashed(home.rotate, "sessrotate.in_place.swap._Swap.run"),
+    "pruned": lambda _home: ran("prune", "--keep-last", "1", "--yes"),
+    "archived": lambda _home: ran("archive", "--wait", "0"),
+    "restored": lambda home: home.restore(),
+    "waiting": keep_waiting,
+}
+
+
 def made(folder: Path, patch: pytest.MonkeyPatch, kind: str) -> Home:
     """Make an archive in one of the states that a command may find."""
     home = homes.home(folder, patch, DATA)
     home.rotate()
     home.append(boundary(80) + row(81))
-    if kind == "unfinished":
-        homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
-    elif kind == "late":
-        crashed_late(home)
-    elif kind == "begun":
-        homes.crashed(home.rotate, "sessrotate.in_place.swap._Swap.run")
-    elif kind == "pruned":
-        assert called("prune", "--keep-last", "1", "--yes", ID).code == 0
-    elif kind == "archived":
-        assert called("archive", "--wait", "0", ID).code == 0
-    elif kind == "restored":
-        home.restore()
-    elif kind == "waiting":
-        keep_waiting(home)
+    KINDS[kind](home)
     target = folder / "outside"
     shutil.copytree(home.archive if home.archive.exists() else home.live.parent, target / ID)
     write(target / "canary", SECRET * 9 + b"\n")
@@ -188,18 +194,6 @@ def made(folder: Path, patch: pytest.MonkeyPatch, kind: str) -> Home:
         os.utime(path, ns=(10**9, 2 * 10**9), follow_symlinks=False)
     write(folder / "shared", DATA.replace(b"row ", SECRET))
     return home
-
-
-KINDS: Final = (
-    "sound",
-    "unfinished",
-    "late",
-    "begun",
-    "pruned",
-    "archived",
-    "restored",
-    "waiting",
-)
 
 
 def forge(home: Home, chance: random.Random) -> list[str]:
@@ -381,7 +375,7 @@ def test_no_file_outside_is_opened_or_changed(
     for number in range(INPUTS):
         folder = tmp_path / str(number)
         folder.mkdir()
-        copied(templates[chance.choice(KINDS)], folder)
+        copied(templates[chance.choice([*KINDS])], folder)
         home = homes.home(folder, monkeypatch)
         told = (block, number, forge(home, chance), command := chance.choice(COMMANDS))
         before, shared = outside(folder / "outside"), (folder / "shared").read_bytes()
@@ -401,7 +395,7 @@ def test_the_system_sees_no_call_for_a_file_outside(
     number: int, templates: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(10_000 + number)
-    copied(templates[chance.choice(KINDS)], tmp_path)
+    copied(templates[chance.choice([*KINDS])], tmp_path)
     home = homes.home(tmp_path, monkeypatch)
     told = (number, forge(home, chance), command := COMMANDS[number % len(COMMANDS)])
     before, there = system_calls.links(tmp_path), outside(tmp_path / "outside")

@@ -13,7 +13,6 @@ import pytest
 
 from sessrotate.hook import call
 from support import homes, opens
-from support.abilities import needs_attributes
 from support.command_line import ID, called, names_in, piped, session, write
 from support.homes import snapshot
 
@@ -262,14 +261,3 @@ def test_a_small_file_of_ours_is_not_opened_by_a_link(
             called(*command)
     assert not seen.within(tmp_path / "outside")
     assert secret.read_bytes() == b'{"at": "TOPSECRET"}\n'
-
-
-@needs_attributes
-def test_a_rotation_keeps_extended_attributes(home: Home) -> None:
-    write(home.live, DATA)
-    try:
-        os.setxattr(home.live, "user.tag", b"keep")
-    except OSError as error:
-        pytest.skip(f"the file system takes none: {error}")
-    assert piped("split", "--in-place", ID, env=home.env).code == 0
-    assert os.getxattr(home.live, "user.tag") == b"keep"

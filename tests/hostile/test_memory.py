@@ -64,78 +64,30 @@ def repeated(piece: bytes, size: int) -> Pieces:
     return repeat(together, max(1, size // len(together)))
 
 
-def plain_line(size: int) -> Pieces:
-    yield b'{"type":"user","x":"'
-    yield from repeated(b"a", size)
-    yield b'"}\n'
-
-
-def huge_string(size: int, piece: bytes = b"a") -> Pieces:
-    yield HEAD + b'"'
+def filled(opening: bytes, piece: bytes, end: bytes, size: int) -> Pieces:
+    """Yield a line with about `size` bytes of copies of a piece in it."""
+    yield opening
     yield from repeated(piece, size)
-    yield b'"}\n'
+    yield end
 
 
-def huge_string_first(size: int) -> Pieces:
-    yield b'{"x":"'
-    yield from repeated(b"a", size)
-    yield b'","type":"system","subtype":"compact_boundary"}\n'
-
-
-def markers_quoted(size: int) -> Pieces:
-    return huge_string(size, rb"{\"subtype\":\"compact_boundary\"} ")
-
-
-def markers_as_values(size: int) -> Pieces:
-    yield HEAD + b"["
-    yield from repeated(b'"compact_boundary",', size)
-    yield b"0]}\n"
-
-
-def escapes(size: int) -> Pieces:
-    return huge_string(size, rb"\n\"\\\u00e9")
-
-
-def surrogates(size: int) -> Pieces:
-    return huge_string(size, rb"\ud83d")
-
-
-def invalid_bytes(size: int) -> Pieces:
-    return huge_string(size, b"\xff\xc3")
-
-
-def numbers(size: int) -> Pieces:
-    yield HEAD + b"["
-    yield from repeated(b"-1234567.25e10,", size)
-    yield b"0]}\n"
-
-
-def strings(size: int) -> Pieces:
-    yield HEAD + b"["
-    yield from repeated(b'"abcdefghijkl",', size)
-    yield b"0]}\n"
-
-
-def keys(size: int) -> Pieces:
-    yield HEAD + b"{"
-    yield from repeated(b'"abcdefghijkl":{},', size)
-    yield b'"z":0}}\n'
-
-
-def spaces(size: int) -> Pieces:
-    yield HEAD
-    yield from repeated(b" \t\r ", size)
-    yield b"0}\n"
-
-
-def nested(
-    levels: int, opening: bytes = b"[", inside: bytes = b"", closing: bytes = b"]"
-) -> Pieces:
-    yield HEAD
-    yield from repeated(opening, levels * len(opening))
-    yield inside
-    yield from repeated(closing, levels * len(closing))
-    yield b"}\n"
+plain_line: Final = partial(filled, b'{"type":"user","x":"', b"a", b'"}\n')
+huge_string: Final = partial(filled, HEAD + b'"', b"a", b'"}\n')
+huge_string_first: Final = partial(
+    filled, b'{"x":"', b"a", b'","type":"system","subtype":"compact_boundary"}\n'
+)
+markers_quoted: Final = partial(
+    filled, HEAD + b'"', rb"{\"subtype\":\"compact_boundary\"} ", b'"}\n'
+)
+markers_as_values: Final = partial(filled, HEAD + b"[", b'"compact_boundary",', b"0]}\n")
+escapes: Final = partial(filled, HEAD + b'"', rb"\n\"\\\u00e9", b'"}\n')
+surrogates: Final = partial(filled, HEAD + b'"', rb"\ud83d", b'"}\n')
+invalid_bytes: Final = partial(filled, HEAD + b'"', b"\xff\xc3", b'"}\n')
+numbers: Final = partial(filled, HEAD + b"[", b"-1234567.25e10,", b"0]}\n")
+strings: Final = partial(filled, HEAD + b"[", b'"abcdefghijkl",', b"0]}\n")
+keys: Final = partial(filled, HEAD + b"{", b'"abcdefghijkl":{},', b'"z":0}}\n')
+spaces: Final = partial(filled, HEAD, b" \t\r ", b"0}\n")
+never_closed: Final = partial(filled, HEAD + b'"', b"a", b"\n")
 
 
 def nested_exactly(levels: int) -> Pieces:
@@ -152,12 +104,6 @@ def digits(count: int) -> Pieces:
 
 def digits_of_a_float(count: int) -> Pieces:
     yield HEAD + b"0." + b"7" * count + b"e-" + b"8" * count + b"}\n"
-
-
-def never_closed(size: int) -> Pieces:
-    yield HEAD + b'"'
-    yield from repeated(b"a", size)
-    yield b"\n"
 
 
 def bare_markers(size: int) -> Pieces:

@@ -228,7 +228,7 @@ REPLACEMENTS: Final[dict[str, Callable[[Path, bytes], object]]] = {
     "a folder": lambda path, _data: path.mkdir(),
     "a pipe": lambda path, _data: os.mkfifo(path),
 }
-CHANGES: Final = {
+CHANGES: Final[dict[str, Callable[[Path, bytes], object]]] = {
     **REPLACEMENTS,
     "nothing of it": lambda path, _data: path.write_bytes(b""),
     "a byte of it": lambda path, data: path.write_bytes(data[:1]),

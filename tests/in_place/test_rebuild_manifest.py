@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from msgspec.structs import replace
@@ -14,16 +14,21 @@ from support import command_line, homes
 from support.command_line import ID, assert_one_sentence, called
 from support.lines import BOUNDARY_LINE, row, session
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def without_manifest(tmp_path: Path, patch: pytest.MonkeyPatch) -> tuple[homes.Home, bytes, bytes]:
-    """Return a rotated session that lost its manifest, its history, and that manifest."""
-    data = session(5)
-    home = homes.home(tmp_path, patch, data)
+
+DATA: Final = session(5)
+
+
+@pytest.fixture
+def lost(home: homes.Home) -> bytes:
+    """Have a rotated session lose its manifest; give what that was."""
     home.rotate()
-    manifest = home.archive / "manifest.json"
-    lost = manifest.read_bytes()
-    manifest.unlink()
-    return home, data, lost
+    path = home.archive / "manifest.json"
+    manifest = path.read_bytes()
+    path.unlink()
+    return manifest
 
 
 def known(manifest: bytes) -> dict[str, object]:
@@ -43,27 +48,22 @@ def rebuilt(home: homes.Home) -> dict[str, object]:
     return document
 
 
-def test_what_reads_says_who_makes_it_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home, _, _ = without_manifest(tmp_path, monkeypatch)
+@pytest.mark.usefixtures("lost")
+def test_what_reads_says_who_makes_it_again(home: homes.Home) -> None:
     with pytest.raises(DamagedError, match="rebuilds it from the segments"):
         home.stitched()
     assert [problem.kind for problem in home.problems()] == ["live"]
 
 
-def test_the_next_rotation_makes_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home, data, lost = without_manifest(tmp_path, monkeypatch)
+def test_the_next_rotation_makes_it_again(home: homes.Home, lost: bytes) -> None:
     assert home.rotate().recovered.deed == "rebuild"
     assert rebuilt(home) == known(lost)
-    assert home.stitched() == data
+    assert home.stitched() == DATA
     assert home.problems() == []
 
 
-def test_a_dry_run_shows_the_plan_of_the_run_that_makes_it_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home, _, _ = without_manifest(tmp_path, monkeypatch)
+@pytest.mark.usefixtures("lost")
+def test_a_dry_run_shows_the_plan_of_the_run_that_makes_it_again(home: homes.Home) -> None:
     home.append(command_line.boundary(80) + command_line.row(81))
     before = homes.snapshot(home.config)
     would = operations.plan_session(home.where, homes.silent)
@@ -73,17 +73,15 @@ def test_a_dry_run_shows_the_plan_of_the_run_that_makes_it_again(
     assert (would.recovered, would.plan) == (replace(done.recovered, gained=0), done.plan)
 
 
-def test_a_restoration_does_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home, data, _ = without_manifest(tmp_path, monkeypatch)
+@pytest.mark.usefixtures("lost")
+def test_a_restoration_does_so_too(home: homes.Home) -> None:
     assert home.restore() is not None
-    assert home.live.read_bytes() == data
+    assert home.live.read_bytes() == DATA
 
 
 @pytest.mark.parametrize("number", [0, 1, 3])
-def test_segments_that_do_not_prove_themselves_make_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    home, _, _ = without_manifest(tmp_path, monkeypatch)
+@pytest.mark.usefixtures("lost")
+def test_segments_that_do_not_prove_themselves_make_none(home: homes.Home, number: int) -> None:
     segment = home.segment(number)
     whole = homes.content(segment)
     for damage in (whole[:-1], whole.replace(b"message 1", b"message 2"), None):
@@ -93,10 +91,10 @@ def test_segments_that_do_not_prove_themselves_make_none(
             continue
         else:
             homes.rewrite(segment, damage)
-        before = homes.snapshot(tmp_path)
+        before = homes.snapshot(home.config.parent)
         with pytest.raises((DamagedError, RefusedError)):
             home.rotate()
-        assert homes.snapshot(tmp_path) == before
+        assert homes.snapshot(home.config.parent) == before
 
 
 # ── what a damaged one becomes ───────────────────────────────────────────────────────────────
@@ -104,9 +102,8 @@ def test_segments_that_do_not_prove_themselves_make_none(
 
 @pytest.mark.parametrize("damage", ["half", "empty", "zeros", "other"])
 def test_a_damaged_manifest_is_kept_beside_the_one_that_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+    home: homes.Home, lost: bytes, damage: str
 ) -> None:
-    home, data, lost = without_manifest(tmp_path, monkeypatch)
     wrong = {"half": lost[: len(lost) // 2], "empty": b"", "zeros": bytes(900), "other": b"{}"}
     (home.archive / "manifest.json").write_bytes(wrong[damage])
     with pytest.raises(DamagedError, match=r"is damaged\. `sessrotate rotate"):
@@ -114,18 +111,17 @@ def test_a_damaged_manifest_is_kept_beside_the_one_that_is_made_again(
     assert home.rotate().recovered.deed == "rebuild"
     assert rebuilt(home) == known(lost)
     assert (home.archive / "manifest.json.damaged.1").read_bytes() == wrong[damage]
-    assert home.stitched() == data
+    assert home.stitched() == DATA
     (home.archive / "manifest.json").write_bytes(b"again")
     home.rotate()
     assert (home.archive / "manifest.json.damaged.2").read_bytes() == b"again"
     assert home.restore() is not None
-    assert home.live.read_bytes() == data
+    assert home.live.read_bytes() == DATA
 
 
 def test_a_damaged_manifest_that_no_live_file_can_replace_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: homes.Home, lost: bytes
 ) -> None:
-    home, _, lost = without_manifest(tmp_path, monkeypatch)
     (home.archive / "manifest.json").write_bytes(lost[:-9])
     home.live.unlink()
     before = homes.snapshot(home.config)
@@ -135,13 +131,12 @@ def test_a_damaged_manifest_that_no_live_file_can_replace_stays(
 
 
 def test_a_rotation_that_is_interrupted_over_a_damaged_manifest_is_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: homes.Home,
 ) -> None:
-    home = homes.home(tmp_path, monkeypatch, data := session(5))
     homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
     (home.archive / "manifest.json").write_bytes(b"half")
     home.rotate()
-    assert home.stitched() == data
+    assert home.stitched() == DATA
 
 
 # ── what decides about deletion is lost with it ──────────────────────────────────────────────
@@ -156,9 +151,8 @@ def lost_again(home: homes.Home) -> None:
 
 
 @pytest.fixture
-def pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> homes.Home:
+def pinned(home: homes.Home) -> homes.Home:
     """Return a session with a pinned segment whose manifest was lost and made again."""
-    home = homes.home(tmp_path, monkeypatch, session(5))
     home.rotate()
     assert called("pin", ID, "0", "--note", "the design").code == 0
     lost_again(home)
@@ -212,10 +206,7 @@ def test_agreeing_takes_the_session_by_name_and_nothing_is_pruned_before_a_plan_
     assert homes.snapshot(pinned.config) == before
 
 
-def test_pruned_segments_are_known_by_the_trash_and_not_freed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = homes.home(tmp_path, monkeypatch, data := session(5))
+def test_pruned_segments_are_known_by_the_trash_and_not_freed(home: homes.Home) -> None:
     home.rotate()
     assert called(*PRUNE).code == 0
     there = home.trashed()
@@ -228,13 +219,12 @@ def test_pruned_segments_are_known_by_the_trash_and_not_freed(
     assert called("prune", ID, "--empty-trash", "--grace", "0", "--yes").code == 0
     assert home.trashed() == there
     assert called("restore", "--keep-rotated", ID).code == 0
-    assert home.stitched() == data
+    assert home.stitched() == DATA
 
 
 def test_segments_in_the_trash_that_do_not_prove_themselves_change_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: homes.Home,
 ) -> None:
-    home = homes.home(tmp_path, monkeypatch, session(5))
     home.rotate()
     called(*PRUNE)
     homes.rewrite(homes.sealed(home.archive / "trash", 1), b"{}\n")
@@ -246,10 +236,10 @@ def test_segments_in_the_trash_that_do_not_prove_themselves_change_nothing(
 
 
 @pytest.mark.parametrize("command", [("pin", ID, "1"), PRUNE])
+@pytest.mark.usefixtures("lost")
 def test_what_changes_an_archive_says_that_its_manifest_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+    home: homes.Home, command: tuple[str, ...]
 ) -> None:
-    home, _, _ = without_manifest(tmp_path, monkeypatch)
     before = homes.snapshot(home.config)
     ended = called(*command)
     assert ended.code == 74

@@ -58,39 +58,28 @@ def test_an_unfinished_rotation_is_no_alarm_in_a_list_which_counts_its_history(
     assert unsealed.stitched() == DATA
 
 
+EDITED: Final = DATA[:-3] + b"!" + DATA[-2:]
+"""As long as before, so that nothing but its time tells that it is another file."""
+
+
 @needs_leases
-def test_what_a_writer_of_the_pack_writes_while_it_is_waited_for_is_not_lost(
-    unsealed: Home, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("mode", "data", "late"),
+    [
+        pytest.param("ab", row(95), row(95), id="a line more"),
+        pytest.param("r+b", EDITED, EDITED.splitlines(keepends=True)[-1], id="an edit in its tail"),
+    ],
+)
+def test_what_a_writer_of_the_pack_writes_while_it_is_waited_for_is_a_late_line(
+    unsealed: Home, monkeypatch: pytest.MonkeyPatch, mode: str, data: bytes, late: bytes
 ) -> None:
     """A writer that has the old file open, writes, and closes: only then is the lease to be had."""
-    real, writer = lease.read, unsealed.pack.open("ab")
+    real, writer = lease.read, unsealed.pack.open(mode)
 
     def reading(fd: int) -> lease.Answer:
         answer = real(fd)
         if answer == "busy":
-            writer.write(row(95))
-            writer.close()
-        return answer
-
-    monkeypatch.setattr(lease, "read", reading)
-    unsealed.rotate(wait=5)
-    assert writer.closed
-    assert unsealed.stitched() == DATA + row(95)
-    assert not unsealed.pack.exists()
-
-
-@needs_leases
-def test_what_a_writer_of_the_pack_edits_in_its_tail_while_it_is_waited_for_is_a_late_line(
-    unsealed: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As long as before, so that nothing but its time tells that it is another file."""
-    real, writer = lease.read, unsealed.pack.open("r+b")
-    edited = DATA[:-3] + b"!" + DATA[-2:]
-
-    def reading(fd: int) -> lease.Answer:
-        answer = real(fd)
-        if answer == "busy":
-            writer.write(edited)
+            writer.write(data)
             writer.close()
         return answer
 
@@ -98,7 +87,7 @@ def test_what_a_writer_of_the_pack_edits_in_its_tail_while_it_is_waited_for_is_a
     ended = command_line.called("rotate", ID, "--wait", "5")
     assert writer.closed
     assert (ended.code, unsealed.pack.exists()) == (0, False)
-    assert unsealed.stitched() == DATA + edited.splitlines(keepends=True)[-1]
+    assert unsealed.stitched() == DATA + late
 
 
 @needs_leases
