@@ -15,13 +15,11 @@ from sessrotate.clients.claude import client as claude
 from sessrotate.errors import DamagedError, RefusedError
 from sessrotate.segments import manifest
 from support import command_line
-from support.command_line import ID, boundary, row, write
+from support.command_line import ID, write
 from support.homes import Home
 
 DATA: Final = command_line.session(boundaries=2)
-MORE: Final = row(90) + boundary(91) + row(92)
 RESTORATION: Final = Intent("restore", NO_SWAP, 1)
-LATER: Final = row(95) + boundary(96) + row(97)
 
 
 def test_a_file_outside_the_clients_folder_is_refused(home: Home) -> None:

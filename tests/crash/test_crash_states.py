@@ -15,10 +15,10 @@ import pytest
 from sessrotate.in_place import swap
 from sessrotate.model import Span
 from support.abilities import needs_leases
-from support.crash.judging import crashes, recovered
+from support.crash.judging import crashes
 from support.crash.late import late_states
 from support.crash.power import JUDGE, Judge, Recorded, recorded
-from support.crash.scenes import CHANGED, ID, LATE, MEANWHILE, NAMES, OPENING, scene
+from support.crash.scenes import CHANGED, ID, LATE, MEANWHILE, NAMES, OPENING, recovered, scene
 from support.crash.simulator import ROOT, Event
 from support.newcomers import exchanges
 

@@ -18,8 +18,8 @@ from sessrotate import fs
 from sessrotate.errors import SessrotateError
 from support.crash.changes import CHANGING, TWO_NAMES, Faults, ShortWrites, Watch
 from support.crash.disk import Image
-from support.crash.judging import check_recovered, check_whole, crashes, is_new, recovered
-from support.crash.scenes import NAMES, Session, laid_out, scene
+from support.crash.judging import check_recovered, check_whole, crashes, is_new
+from support.crash.scenes import NAMES, Session, laid_out, recovered, scene
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

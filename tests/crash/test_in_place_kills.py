@@ -12,9 +12,18 @@ import pytest
 from sessrotate.errors import DamagedError
 from support.crash.changes import killed
 from support.crash.disk import Image
-from support.crash.judging import check_recovered, check_whole, crashes, recovered, seen_of
+from support.crash.judging import check_recovered, check_whole, crashes, seen_of
 from support.crash.late import appended_late, killed_beside_a_client, late_states
-from support.crash.scenes import CHANGED, LATE, MEANWHILE, NAMES, laid_out, one_time, scene
+from support.crash.scenes import (
+    CHANGED,
+    LATE,
+    MEANWHILE,
+    NAMES,
+    laid_out,
+    one_time,
+    recovered,
+    scene,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

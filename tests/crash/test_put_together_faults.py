@@ -34,10 +34,6 @@ NAMES: Final = deeds.TRIMMED
 HISTORY: Final = deeds.TRIMMED_HISTORY
 
 
-def run(found: Session) -> None:
-    found.rotate()
-
-
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("trims", in_gate([1, 2], [2], "scale"))
 def test_what_is_trimmed_after_a_kill_at_any_moment_is_put_together_with_the_rest(
@@ -46,13 +42,13 @@ def test_what_is_trimmed_after_a_kill_at_any_moment_is_put_together_with_the_res
     """The client gives a name to a file that may have one from us, as 2.1.332 does."""
     more = [row(n) + b"\n" + compaction(n) + row(n * 10) + b"\n" for n in range(21, 21 + trims)]
     with laid_out(deeds.trimmed(name)) as found:
-        states = seen_of(found, run)
+        states = seen_of(found, Session.rotate)
     for image in states:
         with laid_out(image) as found:
             for each in more:
                 found.append(each)
                 keep(found.where.live)
-            run(found)
+            found.rotate()
             assert found.stitched() == HISTORY + b"".join(more)
 
 
@@ -149,7 +145,7 @@ def test_what_comes_late_and_what_is_trimmed_after_a_kill_at_any_moment_is_put_t
                 found.append(each)
                 keep(live)
             found.append(more[-1])
-            run(found)
+            found.rotate()
             history, whole = found.stitched(), expected + b"".join(more)
             line = LINE.rstrip() if late == "torn" else LINE  # it stays where it waits, and is read
             assert history.count(line) == is_late
@@ -171,7 +167,7 @@ def test_a_trim_that_was_checked_before_and_done_at_any_call_of_a_rotation_loses
     for at in count(1):
         with laid_out(deeds.trimmed("not trimmed yet")) as found:
             if is_rotated:
-                run(found)
+                found.rotate()
                 found.append(row(27) + b"\n" + compaction(27) + row(270) + b"\n")
             expected = found.stitched() + LATE
             client = Overtaking(found, at)

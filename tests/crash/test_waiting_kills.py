@@ -7,14 +7,23 @@ injected, so that every run has these tests.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pytest
 
 from sessrotate.in_place.seal import NotQuietError
 from support.crash.changes import Before, killed
 from support.crash.power import NEXT, recorded
-from support.crash.scenes import ID, WAITING, Session, WaitingScene, laid_out, quiet, waiting_scenes
+from support.crash.scenes import (
+    ID,
+    WAITING,
+    Session,
+    WaitingScene,
+    laid_out,
+    quiet,
+    recovered,
+    waiting_scenes,
+)
 from support.crash.simulator import Disk
 from support.tiers import in_gate
 
@@ -25,16 +34,9 @@ if TYPE_CHECKING:
     from support.crash.power import Recorded
 
 
-BY_DAY: Final = ["lines come over, and it goes", "it goes"]
-
-
 @cache
 def scene(name: str) -> WaitingScene:
     return next(found for found in waiting_scenes() if found.name == name)
-
-
-def recovered(found: Session) -> None:
-    found.recover()
 
 
 def check_there(found: Session, of: WaitingScene, *, has_zeros: bool = False) -> bytes:

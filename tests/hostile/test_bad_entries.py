@@ -64,13 +64,12 @@ ITSELF: Final = {errno.ENOTCONN, errno.ESTALE}
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    made = homes.home(tmp_path, monkeypatch, DATA)
+def home(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / ".codex"))
     monkeypatch.setenv("GEMINI_SESSIONS_DIR", str(tmp_path / ".gemini" / "tmp"))
     for name in ("CODEX_SESSIONS_DIR", "GEMINI_CLI_HOME"):
         monkeypatch.delenv(name, raising=False)
-    return made
+    return home
 
 
 def bad(home: Home, name: str) -> Path:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 DATA: Final = command_line.session(boundaries=2)
 MORE: Final = row(90) + boundary(91) + row(92)
-LATER: Final = row(95) + boundary(96) + row(97)
 
 
 # ── what kind of file it is ──────────────────────────────────────────────────────────────────

@@ -20,7 +20,6 @@ from support.homes import Home, snapshot
 
 DATA: Final = command_line.session(boundaries=2)
 MORE: Final = row(90) + boundary(91) + row(92)
-LATER: Final = row(95) + boundary(96) + row(97)
 
 
 # ── what stays of the old file ───────────────────────────────────────────────────────────────

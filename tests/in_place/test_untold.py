@@ -22,8 +22,6 @@ IN_FLIGHT: Final = row(1)
 MODE: Final = b'{"type":"mode","mode":"plan"}\n'
 """A row of settings: a client writes the very same again and again."""
 
-_LARGE: Final = row(700).replace(b"{", b'{"more":"' + b"x" * 1_000_000 + b'",', 1)
-
 SWAPPED: Final = "sessrotate.in_place.seal.finish"
 
 LOST: Final = pytest.mark.parametrize("left", [None, b"{"], ids=["lost", "damaged"])

@@ -21,7 +21,6 @@ from support.examples import examples
 from support.homes import Home, silent, snapshot
 
 DATA: Final = command_line.session(boundaries=3, rows=2)
-BODIES: Final = command_line.segments_of(DATA)
 
 DEEDS: Final = {
     "rotate": ("rotate", ID),

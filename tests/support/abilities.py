@@ -20,7 +20,3 @@ needs_exact_renames: Final = pytest.mark.skipif(
 needs_open_files: Final = pytest.mark.skipif(
     HERE.open_files != "proc", reason="nobody tells here who has a file open"
 )
-
-needs_attributes: Final = pytest.mark.skipif(
-    HERE.attributes != "xattr", reason="there are no extended attributes here"
-)

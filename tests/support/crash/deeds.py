@@ -24,7 +24,7 @@ from support.crash.changes import Faults
 from support.crash.disk import Image
 from support.crash.judging import seen_of
 from support.crash.power import recorded
-from support.crash.scenes import MORE, OPENING, Session, compaction, laid_out, unseen
+from support.crash.scenes import MORE, OPENING, Session, compaction, laid_out, recovered, unseen
 from support.crash.simulator import Disk
 from support.lines import row
 from support.trimming import keep
@@ -340,10 +340,6 @@ def without_manifest(damage: bytes | None) -> Image:
         return found.image()
 
 
-def run_recover(found: Session) -> None:
-    found.recover()
-
-
 def check_rebuilt(image: Image, damage: bytes | None) -> None:
     with laid_out(image) as found:
         found.recover()
@@ -419,7 +415,7 @@ DEEDS: Final = (
         Deed(
             f"rebuild the manifest, {what}",
             partial(without_manifest, damage),
-            run_recover,
+            recovered,
             partial(check_rebuilt, damage=damage),
         )
         for what, damage in (("gone", None), ("half", HALF))

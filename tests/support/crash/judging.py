@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from support.crash.scenes import Scene, Session
 
 
-def recovered(found: Session) -> None:
-    found.recover()
-
-
 @cache
 def crashes(name: str) -> tuple[Image, ...]:
     """Return what a kill may leave of a run: before every change, and in mid-write."""

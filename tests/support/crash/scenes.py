@@ -251,7 +251,7 @@ def _late_after_restoring(found: Session) -> None:
     _unfinished(found, Session.restore)
 
 
-def _recovered(found: Session) -> None:
+def recovered(found: Session) -> None:
     found.recover()
 
 
@@ -263,8 +263,8 @@ def scenes() -> tuple[Scene, ...]:
         Scene("first rotation", _made(_first), OPENING, Session.rotate),
         Scene("second rotation", _made(_second), OPENING + MORE, Session.rotate),
         Scene("restore", _made(_second), OPENING + MORE, Session.restore),
-        Scene("late lines", _made(_late), late, _recovered),
-        Scene("late lines after restoring", _made(_late_after_restoring), late, _recovered),
+        Scene("late lines", _made(_late), late, recovered),
+        Scene("late lines after restoring", _made(_late_after_restoring), late, recovered),
         Scene("healing", _made(_rewound), OPENING + REWOUND, Session.rotate),
         Scene("restore what is gone", _made(_gone), archived, Session.restore),
     )
@@ -350,12 +350,10 @@ def waiting_scenes() -> tuple[WaitingScene, ...]:
     both, more = OPENING + MEANWHILE, OPENING + MORE + MEANWHILE
     return (
         WaitingScene("it is kept", first, OPENING, b"", Session.rotate, is_day_over=False),
-        WaitingScene("it is kept, late", unfinished, more, LATE, _recovered, is_day_over=False),
-        WaitingScene("lines come over", late, both, LATE, _recovered, is_day_over=False),
-        WaitingScene(
-            "lines come over, and it goes", late, both, LATE, _recovered, is_day_over=True
-        ),
-        WaitingScene("it goes", kept, OPENING, b"", _recovered, is_day_over=True),
+        WaitingScene("it is kept, late", unfinished, more, LATE, recovered, is_day_over=False),
+        WaitingScene("lines come over", late, both, LATE, recovered, is_day_over=False),
+        WaitingScene("lines come over, and it goes", late, both, LATE, recovered, is_day_over=True),
+        WaitingScene("it goes", kept, OPENING, b"", recovered, is_day_over=True),
         WaitingScene("restore, and it goes", late, both, LATE, Session.restore, is_day_over=True),
     )
 

@@ -62,7 +62,6 @@ DAY: Final = 86_400.0
 _REFUSED: Final = {75: "in use"}
 
 _RUNS: Final = 8
-_MINUTE: Final = 0.1
 _DAY: Final = 1.5
 """Seconds of quiet after which a replaced file is sealed, and let go, where there are no leases. A
 writer that is stopped for the second, where nobody tells that it has the file, loses a line."""
