@@ -492,7 +492,7 @@ def test_sessions_that_were_made_plain_by_their_names_push_no_run_out_of_the_log
     for number in range(30):
         where = replace(first, session=f"01a20069-3200-7812-9750-2eae4d4000{number:02}")
         assert run_log.undone(run_log.plain_again([where])[where], where) is None
-    codex.begin(OVER, 2)
+    compressed.begin(OVER, 2)
     assert called("tidy", "--yes").code == 0  # the first of a run drops what is too old
     assert len(run_log.plain_since()) == 32
     assert called("restore", "--runs").out.count("tidy") == 2

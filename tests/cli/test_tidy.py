@@ -66,10 +66,10 @@ def test_a_project_whose_folder_is_a_link_is_tidied_like_any_other(home: Home) -
     home.live.parent.symlink_to(there)
     (there / "notes.txt").write_bytes(bytes(1 << 20))  # no client's
     (there / LARGE).mkdir()  # such a session, and one that was rotated, may be due to be healed
-    sizes = [on_disk(there) - on_disk(there / "notes.txt") + taken(home)]
+    sizes = [homes.on_disk(there) - homes.on_disk(there / "notes.txt") + taken(home)]
     for _ in range(2):
         done = called("tidy", "--yes", "--json")
-        sizes.append(on_disk(there) - on_disk(there / "notes.txt") + taken(home))
+        sizes.append(homes.on_disk(there) - homes.on_disk(there / "notes.txt") + taken(home))
         before, after = sizes[-2:]
         assert (done.code, done.err) == (0, "")
         assert done.document()["disk_bytes_before"] == pytest.approx(before, rel=0.01)
