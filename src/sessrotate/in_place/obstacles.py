@@ -40,8 +40,8 @@ def obstacles(place: Place, source: Source, given: int) -> Iterator[str]:
         yield f"{name} belongs to another user: run this as that user."
     if fs.is_fixed(source.fd):
         yield f"{name} is protected from changes (lsattr shows i or a): remove that with chattr."
-    if not os.access(place.live.parent, os.W_OK):
-        yield f"{printable(str(place.live.parent))} is read-only for you: make it writable first."
+    if (folder := place.live.parent).is_dir() and not os.access(folder, os.W_OK):
+        yield f"{printable(str(folder))} is read-only for you: make it writable first."
     if _is_too_long(place):
         yield too_long(place)
     folder = next(above for above in (place.archive, *place.archive.parents) if above.is_dir())
