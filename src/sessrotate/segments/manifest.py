@@ -30,6 +30,9 @@ MAX_NOTE: Final = 400
 """Characters of a pin's note or a tombstone's rule that its line has room for."""
 
 MAX_LINE: Final = 8 * 1024
+_REMEMBERED: Final = 1 << 20
+"""Bytes of a manifest, some 2,000 segments, that a command may hold on to."""
+
 _END: Final = b"\n]}\n"
 
 
@@ -108,13 +111,21 @@ def until(listed: Manifest, count: int) -> Manifest | None:
     return replace(listed, segments=segments, source_bytes=segments[-1].segment.span.end)
 
 
-@lru_cache(maxsize=2)  # it is frozen, and one command looks at the same again and again
 def parse(data: bytes) -> Manifest:
     """Return the manifest that these bytes are; raise DamagedError if they are none of ours.
 
     One without segments is none. It is read line by line, so that a hostile one costs no more
     memory than it has bytes.
     """
+    return _parsed(data) if len(data) > _REMEMBERED else _remembered(data)
+
+
+@lru_cache(maxsize=2)  # it is frozen, and one command looks at the same again and again
+def _remembered(data: bytes) -> Manifest:
+    return _parsed(data)
+
+
+def _parsed(data: bytes) -> Manifest:
     lines = BytesIO(data)
     first = lines.readline(MAX_LINE)
     segments: list[SealedSegment] = []
