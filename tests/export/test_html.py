@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessrotate.errors import DamagedError
@@ -535,11 +535,14 @@ def without_fences(text: str) -> str:
     st.sampled_from(["message", "content", "type", "timestamp", "attachment", "uuid", "subtype"]),
     st.sampled_from(["user", "assistant", "system", "attachment", "mode"]),
 )
-def test_a_row_of_any_shape_has_an_article_or_is_marked(
+@example(value="", key="uuid", kind="user")  # a row that nothing continues: a branch
+def test_a_row_of_any_shape_has_an_article_or_is_marked_or_counted(
     tmp_path_factory: pytest.TempPathFactory, value: object, key: str, kind: str
 ) -> None:
     blocks = [{"type": "tool_use", "input": value}, {"type": "x", "y": value}, value]
     row = {"type": kind, "message": {"content": blocks, "model": value}, key: value}
     data = json.dumps(row).encode() + b"\n" + sessions.friendly()
     path = write(tmp_path_factory.mktemp("any") / f"{ID}.jsonl", data)
-    assert len(parsed(written(path)).all("article")) == 1 + len(sessions.friendly().splitlines())
+    page = parsed(written(path))
+    is_left_out = key == "uuid" and "left out: 1 of rewound branches" in page.elements[-1].text
+    assert len(page.all("article")) + is_left_out == 1 + len(sessions.friendly().splitlines())

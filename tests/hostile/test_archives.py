@@ -297,6 +297,7 @@ FORGED: Final[list[tuple[str, int, tuple[str, ...]]]] = [
 
 @pytest.mark.parametrize(("file", "line", "keys"), FORGED, ids=str)
 @given(value=st.sampled_from(VALUES))
+@example(value=0)  # as a cut: all of the replaced file would be late
 @examples(6)
 def test_a_forged_manifest_or_intent_is_an_error_or_right(
     tmp_path_factory: pytest.TempPathFactory,

@@ -10,7 +10,7 @@ and if it is too new to fit, a rotation came between and the reader looks again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
@@ -134,7 +134,7 @@ def _judged(found: FoundFiles) -> State:
     is_pack_known = (
         begun is not None
         and found.pack is not None
-        and found.pack.size() >= begun.swap.cut
+        and found.pack.size() >= begun.swap.cut >= _size(begun.moved(found.manifest))
         and is_at(found.pack, 0, begun.swap.old)
     )
     in_pack = None
@@ -209,6 +209,10 @@ def are_held(found: FoundFiles, entries: Sequence[SealedSegment]) -> bool:
     """Tell whether the live file has these segments, as it had when they were copied. Reads it."""
     shift = 0 if found.header is None else live_header.prefix(found.header) - found.header.start
     return found.live is not None and live_tail.holds(found.live, entries, shift)
+
+
+def _size(entries: Iterable[SealedSegment]) -> int:
+    return sum(entry.segment.span.size for entry in entries)
 
 
 def _residue(found: FoundFiles) -> Span:
