@@ -190,7 +190,13 @@ def test_a_whole_run_is_undone(home: Home, tmp_path: Path) -> None:
     assert ended.code == 0, ended
     assert "done: 1 segment back from the trash; back where its client looks; whole" in ended.out
     assert "done: back where its client looks; whole, 3 segments" in ended.out
-    assert shown.out.replace("planned", "done").replace(" would come ", " came ") == ended.out
+    did = shown.out.replace("planned", "done").replace(" would come ", " came ")
+    assert ended.out.startswith(did)
+    # Their archives are there until their time is over, which is said with what ends that.
+    taken = ended.out.removeprefix(did)
+    assert re.fullmatch(r"Archives of restored sessions .* up [\d.]+ KiB until .* them\.\n", taken)
+    assert called("prune", "--all", "--empty-trash", "--grace", "0", "--yes").code == 0
+    assert home.archived() == {"record.json"}
     assert home.live.read_bytes() == DATA
     assert other(home).read_bytes() == undated
     assert time.time() - other(home).stat().st_mtime < DAY
@@ -251,7 +257,7 @@ def test_of_many_that_are_back_no_sentence_names_each(home: Home) -> None:
         home.beside(f"5e55107a-0000-4000-a000-0000000009{number:02}", DATA)
     assert called(*ALL).code == 0
     ended = called(*UNDO)
-    assert ended.out.endswith("until you rotate them by name: `sessrotate rotate SESSION …`.\n")
+    assert "until you rotate them by name: `sessrotate rotate SESSION …`.\n" in ended.out
     assert is_whole(home)
 
 

@@ -278,7 +278,8 @@ def _many(
                 doing = outcome.each([each.where], partial(act, each), "restore the session")
                 found[at] = next(doing)
                 failure = _note(each, found[at], how) or failure
-        shown = render_restore.shown(found, plans, seen, run, dry_run=False)
+        trash = restored.trash_bytes()
+        shown = render_restore.shown(found, plans, seen, run, dry_run=False, trash=trash)
         return replace(shown, warnings=[failure])
 
     driver.carry_out(render_restore.shown(planned, plans, seen, run, dry_run=True), do, how)

@@ -174,10 +174,14 @@ def shown(
     run: Run | None,
     *,
     dry_run: bool,
+    trash: int = 0,
 ) -> Shown:
-    """Return what is shown of several sessions, and how all go on from there."""
+    """Return what is shown of several sessions, and how all go on from there.
+
+    `trash` is how many bytes of the disk the trash takes, with the archives of restored sessions.
+    """
     told = outcomes.shown(BROUGHT_BACK, found, seen, dry_run=dry_run)
-    lines = chain(told.lines, _under_rules(found, plans))
+    lines = chain(told.lines, _under_rules(found, plans), _still_taken(trash))
     none = ["Nothing to restore: no session is rotated, pruned or put away."]
     document = as_json(found, plans, dry_run=dry_run, run=run)
     return replace(told, lines=lines if found else none, document=document)
@@ -201,6 +205,15 @@ def _under_rules(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> It
         f"Nothing rotates {many} or puts {many} away automatically until you rotate {many} by "
         f"name: {again}."
     )
+
+
+def _still_taken(trash: int) -> Iterator[str]:
+    """Say what the disk has back only later, and what gives it back at once."""
+    if trash:
+        yield (
+            f"Archives of restored sessions and the trash take up {size(trash)} until their grace "
+            "period is over: `sessrotate prune --all --empty-trash --grace 0` deletes them."
+        )
 
 
 def as_json(
