@@ -249,6 +249,7 @@ def test_nothing_is_done_by_itself_where_another_client_may_not_find_it(codex: C
     assert all(path.suffix == ".jsonl" for path in codex.day.iterdir())
     shown = called("tidy", codex.where(2).session, "--dry-run").out
     assert "were written by codex_vscode 0.169.0, which may not find" in shown
+    assert "are compressed: only by `tidy SESSION`. Codex sessions of the" in called("doctor").out
     assert called("tidy", codex.where(2).session, "--yes").code == 0
     assert cold.compressed(codex.path(2)).exists()
 
@@ -483,6 +484,11 @@ def test_setup_says_nothing_of_compression_that_its_owner_has_set(codex: Codex, 
     assert "ompression of unused" not in called("setup", "--yes").out
     assert "ompression of unused" not in called("setup", "--remove").out
     assert given in user_folders.config_file().read_text()
+
+
+def test_what_is_made_plain_by_its_name_is_taken_out_of_its_run(compressed: Codex) -> None:
+    assert called("restore", compressed.where(1).session).code == 0
+    assert "has been undone" in called("restore", "--last-run", "--yes").out
 
 
 def test_sessions_that_were_made_plain_by_their_names_push_no_run_out_of_the_log(

@@ -93,15 +93,18 @@ def test_nobody_is_asked_without_a_terminal(home: Home) -> None:
 def test_a_person_has_what_the_answers_say(home: Home, answers: str) -> None:
     typed = "".join(f"{each.strip()}\n" for each in answers)  # Enter alone is yes
     typed += "\n"  # and no age
-    env = {**home.env, "PATH": os.environ["PATH"]}
+    env = {**home.env, "PATH": os.environ["PATH"], "COLUMNS": "60"}
     code, said = asked(typed, "setup", env=env, program=SYSTEMD)
     assert code == 0
     assert said.count("[Y/n]") == 3
+    questions = said[: said.rindex("[Y/n]")].splitlines()
+    assert max(map(len, questions)) <= 60
     hook, nightly, saving = (each != "n" for each in answers)
     nightly |= saving  # which it is done by
     assert settings(home).exists() == hook
     assert bool(units()) == nightly
     assert user_folders.config_file().exists() == saving
+    said = " ".join(said.split())
     assert ("Nothing to change." in said) == (answers == "nnn")
     assert ("setup --remove" in said) == (answers != "nnn")
 

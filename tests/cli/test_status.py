@@ -78,6 +78,9 @@ def test_what_else_would_free_something_is_named_with_its_command_and_what_that_
     assert done.partition(heading)[2] == planned.partition(heading)[2] != ""
     lines = called().out.splitlines()
     assert lines[2] == "Command    sessrotate archive --older-than 30d"
+    home.run_by_a_client(OTHER)
+    assert "2 sessions" not in called().out.splitlines()[1]  # one stays while a client is in it
+    home.run_by_a_client("nobody's")
     told = render_units(re.search(r"about (\S+ MiB)", lines[1]))
     before = disk_use.of(home.config)
     assert called(*lines[2].split()[2:], "--yes").code == 0

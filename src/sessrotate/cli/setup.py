@@ -93,7 +93,7 @@ def _chosen(*, yes: bool) -> frozenset[str]:
 
 
 def _is_wanted(part: Part) -> bool:
-    streams.message(f"{part.question}\n  {part.explained}")
+    streams.ask(f"{part.question}\n  {part.explained}")
     return streams.answered("[Y/n]", otherwise=True)
 
 

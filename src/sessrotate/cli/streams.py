@@ -289,7 +289,7 @@ def _bar(what: str, total: int, stack: ExitStack) -> Callable[[int], None]:
 def answered(question: str, *, otherwise: bool) -> bool:
     """Ask a person, who is there, a question; `otherwise` is what an empty answer says."""
     while True:
-        _ask(question)
+        ask(question)
         line = _typed()
         word = line.strip().lower()
         if word in _ANSWERS or not line:
@@ -302,14 +302,14 @@ def answered(question: str, *, otherwise: bool) -> bool:
 def given(question: str, parse: Callable[[str], object]) -> str:
     """Ask a person, who is there, for a value that `parse` takes; empty if they give none."""
     while True:
-        _ask(question)
+        ask(question)
         word = _typed().strip()
         if not word or parse(word):
             return word
         message(f"Cannot use {printable(word)}: type an age such as {units.AGES}.")
 
 
-def _ask(question: str) -> None:
+def ask(question: str) -> None:
     """Write a question as wide as the terminal: those that explain something are long."""
     for line in question.splitlines():
         message("\n".join(_wrapped(line, terminal_width())))

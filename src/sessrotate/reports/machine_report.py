@@ -22,7 +22,7 @@ from sessrotate.archive import restored
 from sessrotate.clients.in_place import Cleanup
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place import gain
-from sessrotate.reports import discovery, growth, next_steps, session_report
+from sessrotate.reports import discovery, growth, next_steps, on_disk, session_report
 from sessrotate.reports.counting import Counts
 from sessrotate.reports.discovery import FoundSession
 from sessrotate.reports.in_parallel import mapped, taken
@@ -116,7 +116,7 @@ def _steps(infos: Iterable[SessionInfo], reports: Iterable[SessionReport]) -> tu
     planned = next_steps.Planned(
         after={each.id: each.live_tail for each in worth},
         uncut={each.id for each in reports if each.compactions == 0},
-        left={*restored.marked()},
+        left=on_disk.left_alone(),
     )
     return next_steps.of(infos, time.time(), planned)
 

@@ -73,8 +73,8 @@ class _Rule(Struct, frozen=True):
 
 
 def _is_old(each: SessionInfo, now: float, planned: Planned) -> bool:
-    is_there = each.is_live and each.standing == "session" and not each.is_running
-    return is_there and each.id not in planned.left and each.last_used < now - OLD * DAY
+    is_there = each.is_live and each.standing == "session" and each.id not in planned.left
+    return is_there and each.last_used < now - OLD * DAY
 
 
 def _is_uncut(each: SessionInfo, now: float, planned: Planned) -> bool:

@@ -13,14 +13,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from sessrotate import clients
-from sessrotate.archive import place
+from sessrotate.archive import place, restored
 from sessrotate.archive.place import Place
 from sessrotate.clients.common import ignored
 from sessrotate.in_place import gain
 from sessrotate.reports import discovery, project_folder
 from sessrotate.reports.discovery import FoundSession, Look
 from sessrotate.reports.session_info import SessionInfo
-from sessrotate.system import disk_use
+from sessrotate.system import disk_use, in_use
 
 
 class OnDisk(Struct, frozen=True):
@@ -49,6 +49,12 @@ class OnDisk(Struct, frozen=True):
     def gone(self) -> tuple[str, ...]:
         """The ids of the sessions of which only the archive is left, and nobody put them away."""
         return tuple(each.id for each in self.infos if not (each.is_live or each.is_away))
+
+
+def left_alone() -> set[str]:
+    """Return the ids of the sessions that no rule takes: restored ones, and those of clients."""
+    registries = clients.in_place().files.registries(place.root().parent)
+    return {*restored.marked(), *in_use.running(registries)}
 
 
 def of_clients(archives: Iterable[Place], look: Look = discovery.in_brief) -> list[OnDisk]:

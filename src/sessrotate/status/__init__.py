@@ -76,11 +76,10 @@ class Look:
         """Look at what costs little; `now` is in seconds since 1970."""
         self._settings, self._now = settings, now
         self._memory = remembered.Memory()
-        self._marked = {*restored.marked()}
         archives = [*place.archives()]
         clients = tuple(on_disk.of_clients(archives, self._memory.sessions))
         self._known = _known(archives, clients)
-        self._first = _without_gain(now, clients, self._known, self._marked)
+        self._first = _without_gain(now, clients, self._known)
 
     @property
     def so_far(self) -> Status:
@@ -99,7 +98,7 @@ class Look:
             raise
         self._memory.keep()
         found = [each for _, each in planned.outcomes]
-        steps = next_steps.after(found, self._first.clients, self._now, self._marked)
+        steps = next_steps.after(found, self._first.clients, self._now, on_disk.left_alone())
         return replace(_with(self._first, found), hidden=planned.hidden, steps=steps)
 
 
@@ -122,9 +121,7 @@ def _known(archives: Sequence[Place], clients: Iterable[OnDisk]) -> Known:
     return Known(archives, {info.path: info.bytes for info in live}, plain)
 
 
-def _without_gain(
-    now: float, clients: tuple[OnDisk, ...], known: Known, marked: Iterable[str]
-) -> Status:
+def _without_gain(now: float, clients: tuple[OnDisk, ...], known: Known) -> Status:
     found = installed()
     wrong = [*findings.not_running(found)]
     has_margin = findings.saving_margin() is not None
@@ -137,7 +134,7 @@ def _without_gain(
         gain=0,
         worth=0,
         failing=(),
-        kept=restored.whole(marked),
+        kept=restored.whole(restored.marked()),
         has_hook=_has_hook(),
         has_schedule=found is not None,
         last=_last(),
