@@ -171,6 +171,25 @@ def test_a_session_in_a_folder_that_cannot_be_written_to_is_refused_before(
     assert "2 sessions: nothing to put away." in called("archive", "--dry-run", ID, OTHER).out
 
 
+def test_what_is_away_asks_for_its_folder_only_to_come_back(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shut, real = [home.live.parent], os.access
+    compressing = "sessrotate.retention.away_files.compress"
+    homes.crashed(lambda: called("archive", "--yes", ID), compressing)
+    assert not home.live.exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda path, how: path not in shut and real(path, how))
+        before = home.record()
+        for options in (("--dry-run",), ()):
+            ended = called("restore", *options, ID)
+            assert (ended.code, ended.err.count("is read-only for you")) == (77, 1)
+        assert home.record() == before
+        assert called("archive", "--yes", ID).code == 0
+    assert called("restore", ID).code == 0
+    assert home.live.read_bytes() == DATA
+
+
 def test_one_failure_is_no_others(home: Home) -> None:
     other = command_line.write(home.live.with_name(f"{OTHER}.jsonl"), DATA)
     os.link(other, home.config / "second")

@@ -73,6 +73,21 @@ def test_without_questions_all_of_it_is_on_and_gone_again(home: Home) -> None:
     assert "Nothing to change." in called("setup", "--remove").out
 
 
+def test_a_removal_leaves_every_folder_but_the_one_of_its_settings(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dotfiles = home.config.parent / "dotfiles"
+    dotfiles.mkdir()
+    client = home.config.parent / "linked"
+    client.symlink_to(dotfiles)  # and nothing is in it but what is installed
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(client))
+    assert called("setup", "--yes").code == 0
+    assert (dotfiles / "settings.json").exists()
+    assert called("setup", "--remove").code == 0
+    assert [*dotfiles.iterdir()] == []
+    assert not user_folders.config_file().parent.exists()
+
+
 def test_a_dry_run_shows_every_change_and_makes_none(home: Home) -> None:
     before = snapshot(home.config.parent)
     ended = called("setup", "--dry-run")

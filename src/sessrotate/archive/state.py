@@ -198,7 +198,7 @@ def uncounted(found: FoundFiles) -> tuple[SealedSegment, ...]:
     counts fewer segments, too, but the newer one may come back, and needs them then.
     """
     listed, begun = found.manifest, found.intent
-    if listed is None or not found.is_pack:
+    if listed is None or not found.is_pack or (begun is not None and not begun.count):
         return ()
     if found.header is not None:
         return listed.segments[found.header.index :]

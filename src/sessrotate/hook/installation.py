@@ -32,7 +32,7 @@ from msgspec import Struct, ValidationError, convert
 from sessrotate import clients, fs, units
 from sessrotate.clients.common import BOM
 from sessrotate.errors import InUseError, RefusedError, printable, storage
-from sessrotate.system import executable, ownership
+from sessrotate.system import executable, ownership, user_folders
 
 # ── text → text ──────────────────────────────────────────────────────────────────────────────
 
@@ -353,9 +353,9 @@ def execute(change: Change) -> None:
                 f"Another process has just changed {printable(str(change.path))}, so it was left "
                 "alone: try again."
             )
-        if change.after is None:
-            with suppress(OSError):  # made for this file, unless something else is in it
-                fs.remove_folder(change.target.parent)
+        if change.after is None and change.path == user_folders.config_file():
+            with suppress(OSError):  # a folder of ours, unless something else is in it
+                fs.remove_folder(change.path.parent)
 
 
 def _by_hand(change: Change) -> str:

@@ -40,13 +40,21 @@ def obstacles(place: Place, source: Source, given: int) -> Iterator[str]:
         yield f"{name} belongs to another user: run this as that user."
     if fs.is_fixed(source.fd):
         yield f"{name} is protected from changes (lsattr shows i or a): remove that with chattr."
-    if (folder := place.live.parent).is_dir() and not os.access(folder, os.W_OK):
-        yield f"{printable(str(folder))} is read-only for you: make it writable first."
+    # A live file that has left its folder already needs no more of that.
+    if os.path.lexists(place.live) and (reason := read_only(place.live.parent)):
+        yield reason
     if _is_too_long(place):
         yield too_long(place)
     folder = next(above for above in (place.archive, *place.archive.parents) if above.is_dir())
     if disk(folder) != disk_of(source.fd):
         yield elsewhere(place)
+
+
+def read_only(folder: Path) -> str:
+    """Return why nothing can go into a folder, or leave it; empty if it can, or is not there."""
+    if folder.is_dir() and not os.access(folder, os.W_OK):
+        return f"{printable(str(folder))} is read-only for you: make it writable first."
+    return ""
 
 
 def check_name(place: Place) -> None:

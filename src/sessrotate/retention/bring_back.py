@@ -22,6 +22,7 @@ from sessrotate.archive.record import PutAway
 from sessrotate.clients.common import listed, names_in
 from sessrotate.errors import InUseError, RefusedError, printable, storage
 from sessrotate.in_place import aside, recover, swap, waiting
+from sessrotate.in_place.obstacles import read_only
 from sessrotate.retention import away_files
 from sessrotate.system import locks
 
@@ -178,6 +179,8 @@ def _check_free(where: Place) -> None:
         raise RefusedError(f"{printable(str(taken[0]))} already exists: rename it, then try again.")
     if away_file.away(where) is None and not os.path.lexists(where.live):
         raise away_file.lost(where)
+    if reason := read_only(where.live.parent):
+        raise RefusedError(reason)
 
 
 def _ours(where: Place) -> list[str]:

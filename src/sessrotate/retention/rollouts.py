@@ -40,6 +40,7 @@ from sessrotate.errors import (
     storage,
 )
 from sessrotate.in_place import room
+from sessrotate.in_place.obstacles import read_only
 from sessrotate.in_place.room import Need
 from sessrotate.model import Span
 from sessrotate.retention import rollout_swap
@@ -284,6 +285,7 @@ def check(source: Source) -> os.stat_result:
         (status.st_nlink > 1, "has another name (a hard link): remove that first"),
         (not platforms.is_ours(status.st_uid), "belongs to another user: run this as that user"),
         (is_fixed, "is protected from changes (lsattr shows i or a): remove that with chattr"),
+        (bool(read_only(path.parent)), "is in a read-only folder: make that writable"),
         (platforms.fcntl is None, "cannot be locked on this system as its client locks it"),
     )
     for is_so, reason in reasons:
