@@ -195,7 +195,8 @@ def uncounted(found: FoundFiles) -> tuple[SealedSegment, ...]:
     """Return the segments that a rotation listed before it died, and that do not count yet.
 
     It died before its swap, for the live file is the pack: no other took its place. An older copy
-    counts fewer segments, too, but the newer one may come back, and needs them then.
+    counts fewer segments, too, but the newer one may come back, and needs them then. One that
+    brings none to the archive listed none: what is there is left of a restored session's.
     """
     listed, begun = found.manifest, found.intent
     if listed is None or not found.is_pack or (begun is not None and not begun.count):
