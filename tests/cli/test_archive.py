@@ -6,6 +6,8 @@ import json
 import os
 import re
 import time
+from contextlib import suppress
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -15,6 +17,7 @@ from sessrotate import fs
 from sessrotate.system import disk_use, in_use
 from support import command_line, homes
 from support.command_line import ID, called, row
+from support.crash.changes import Faults, Killed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -188,6 +191,22 @@ def test_what_is_away_asks_for_its_folder_only_to_come_back(
         assert called("archive", "--yes", ID).code == 0
     assert called("restore", ID).code == 0
     assert home.live.read_bytes() == DATA
+
+
+def test_whoever_died_behind_the_last_move_needs_its_folder_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for at in count(1):
+        home = homes.home(tmp_path / str(at), monkeypatch, DATA)
+        with Faults(at).installed(), suppress(Killed):
+            called("archive", "--yes", ID)
+        if not home.live.exists():
+            break
+    assert home.record()["away"]["standing"] == "archiving"
+    shut, real = home.live.parent, os.access
+    monkeypatch.setattr(os, "access", lambda path, how: path != shut and real(path, how))
+    assert called("archive", "--yes", ID).code == 0
+    assert home.record()["away"]["standing"] == "archived"
 
 
 def test_one_failure_is_no_others(home: Home) -> None:

@@ -486,6 +486,27 @@ def test_setup_says_nothing_of_compression_that_its_owner_has_set(codex: Codex, 
     assert given in user_folders.config_file().read_text()
 
 
+def test_a_session_in_a_read_only_folder_is_neither_compressed_nor_made_plain(
+    codex: Codex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codex.begin(OVER, 1)
+    real = os.access
+    session = codex.where(1).session
+
+    def refused(command: str) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "access", lambda path, how: path != codex.day and real(path, how))
+            ended = called(command, session, "--yes")
+        assert ended.code == 77
+        assert "is in a read-only folder: make that writable." in ended.out + ended.err
+
+    refused("tidy")
+    assert called("tidy", session, "--yes").code == 0
+    refused("restore")
+    assert called("restore", session).code == 0
+    assert codex.taken(1) == OVER
+
+
 def test_what_is_made_plain_by_its_name_is_taken_out_of_its_run(compressed: Codex) -> None:
     assert called("restore", compressed.where(1).session).code == 0
     assert "has been undone" in called("restore", "--last-run", "--yes").out

@@ -111,8 +111,10 @@ def command(
     if as_json:
         streams.write_all(render_list.as_json(shown))
     else:
-        matching = [*filter(replace(wanted, hidden=True).takes, known)]
-        _show(shown, known, matching, now, by)
+        everything = replace(wanted, hidden=True)
+        aside = (each for each in known if each.standing != "session" and not hidden)
+        unlisted = [*filter(everything.takes, aside)]
+        _show(shown, known, unlisted, now, by)
         if others := clients.in_place().files.other_folders():
             named = " and ".join(printable(str(path)) for path in others)
             streams.message(f"Not listed: {named}. CLAUDE_CONFIG_DIR=FOLDER lists one of them.")
@@ -138,16 +140,14 @@ def _nothing_collected() -> Iterator[None]:
 def _show(
     shown: list[SessionInfo],
     known: list[SessionInfo],
-    matching: list[SessionInfo],
+    hidden: list[SessionInfo],
     now: float,
     by: str,
 ) -> None:
-    """Show the table; of all that is `known`, the `matching` ones may be hidden."""
+    """Show the table; of all that is `known`, the `hidden` ones would be in it, too."""
     if not shown:
         streams.message(_nothing(known))
         return
-    listed = {each.path for each in shown}
-    hidden = [each for each in matching if each.path not in listed]
     look = render_list.Look(
         now=now,
         width=streams.terminal_width(),
@@ -155,6 +155,7 @@ def _show(
         home=str(user_folders.home()),
         by=by,
     )
+    listed = {each.path for each in shown}
     # What nobody used, and a copy, is in nobody's way when a session is looked for by its id.
     usual = (each for each in known if each.standing == "session" or each.path in listed)
     names = (name for each in usual if each.standing != "copy" for name in (each.name, each.id))

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec.structs import replace
 
 from sessrotate import clients, find, fs
-from sessrotate.archive import place
+from sessrotate.archive import place, restored
 from sessrotate.archive.place import Place
 from sessrotate.cli import archives, driver
 from sessrotate.cli.options import Config, DryRun, Json, ManySessions, Quiet, Yes, sized
@@ -123,7 +123,8 @@ def _with_the_rest(tidied: Tidied, planned: Report) -> Tidied:
     """Return the same with what all clients' sessions take, and what else would free some."""
     clients = tuple(on_disk.of_clients(place.archives()))
     outcomes = (each for _, each in planned.outcomes)
-    steps = next_steps.after(outcomes, clients, time.time(), on_disk.left_alone())
+    left = on_disk.left_alone(restored.marked())
+    steps = next_steps.after(outcomes, clients, time.time(), left)
     return replace(tidied, clients=clients, steps=steps)
 
 

@@ -365,13 +365,15 @@ def plain_again(found: Iterable[Place]) -> dict[Place, Change]:
 
     It takes the session out of the run that compressed it, as far as the log can be read.
     """
-    runs: dict[str, int] = {}
+    runs, rollouts = dict[str, int](), [*found]
+    # Most sessions that are restored are none, and the log may be large.
     with suppress(SessrotateError):  # `undone` meets the same, and says so
-        runs = {each.session: each.run for each in changes() if each.action == "compress"}
+        noted = changes() if rollouts else ()
+        runs = {each.session: each.run for each in noted if each.action == "compress"}
     folder = str(clients.in_place().files.config_folder())
     return {
         where: Change(runs.get(where.session, 0), "restore", "", folder, where.session, UNDONE)
-        for where in found
+        for where in rollouts
     }
 
 

@@ -116,7 +116,7 @@ def _steps(infos: Iterable[SessionInfo], reports: Iterable[SessionReport]) -> tu
     planned = next_steps.Planned(
         after={each.id: each.live_tail for each in worth},
         uncut={each.id for each in reports if each.compactions == 0},
-        left=on_disk.left_alone(),
+        left=on_disk.left_alone(restored.marked()),
     )
     return next_steps.of(infos, time.time(), planned)
 

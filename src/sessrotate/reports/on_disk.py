@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sessrotate import clients
-from sessrotate.archive import place, restored
+from sessrotate.archive import place
 from sessrotate.archive.place import Place
 from sessrotate.clients.common import ignored
 from sessrotate.in_place import gain
@@ -51,10 +51,10 @@ class OnDisk(Struct, frozen=True):
         return tuple(each.id for each in self.infos if not (each.is_live or each.is_away))
 
 
-def left_alone() -> set[str]:
-    """Return the ids of the sessions that no rule takes: restored ones, and those of clients."""
+def left_alone(marked: Iterable[str]) -> set[str]:
+    """Return the ids of the sessions that no rule takes: `marked` ones, and those of clients."""
     registries = clients.in_place().files.registries(place.root().parent)
-    return {*restored.marked(), *in_use.running(registries)}
+    return {*marked, *in_use.running(registries)}
 
 
 def of_clients(archives: Iterable[Place], look: Look = discovery.in_brief) -> list[OnDisk]:

@@ -76,10 +76,11 @@ class Look:
         """Look at what costs little; `now` is in seconds since 1970."""
         self._settings, self._now = settings, now
         self._memory = remembered.Memory()
+        self._marked = {*restored.marked()}
         archives = [*place.archives()]
         clients = tuple(on_disk.of_clients(archives, self._memory.sessions))
         self._known = _known(archives, clients)
-        self._first = _without_gain(now, clients, self._known)
+        self._first = _without_gain(now, clients, self._known, self._marked)
 
     @property
     def so_far(self) -> Status:
@@ -98,7 +99,8 @@ class Look:
             raise
         self._memory.keep()
         found = [each for _, each in planned.outcomes]
-        steps = next_steps.after(found, self._first.clients, self._now, on_disk.left_alone())
+        left = on_disk.left_alone(self._marked)
+        steps = next_steps.after(found, self._first.clients, self._now, left)
         return replace(_with(self._first, found), hidden=planned.hidden, steps=steps)
 
 
@@ -121,7 +123,9 @@ def _known(archives: Sequence[Place], clients: Iterable[OnDisk]) -> Known:
     return Known(archives, {info.path: info.bytes for info in live}, plain)
 
 
-def _without_gain(now: float, clients: tuple[OnDisk, ...], known: Known) -> Status:
+def _without_gain(
+    now: float, clients: tuple[OnDisk, ...], known: Known, marked: Iterable[str]
+) -> Status:
     found = installed()
     wrong = [*findings.not_running(found)]
     has_margin = findings.saving_margin() is not None
@@ -134,7 +138,7 @@ def _without_gain(now: float, clients: tuple[OnDisk, ...], known: Known) -> Stat
         gain=0,
         worth=0,
         failing=(),
-        kept=restored.whole(restored.marked()),
+        kept=restored.whole(marked),
         has_hook=_has_hook(),
         has_schedule=found is not None,
         last=_last(),
