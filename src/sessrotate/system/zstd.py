@@ -128,7 +128,7 @@ def _frames(read: Callable[[int], bytes], most: int) -> Iterator[bytes]:
 def _allowed() -> int:
     """Return the log 2 of the largest window that may be read, as the user says."""
     said = os.environ.get(WINDOW_VARIABLE, "")
-    return min(31, int(said)) if said.isdecimal() and int(said) >= MAX_WINDOW else MAX_WINDOW
+    return min(_LARGEST, int(said)) if said.isdecimal() and int(said) >= MAX_WINDOW else MAX_WINDOW
 
 
 def _check_window(head: bytes, allowed: int) -> None:
@@ -144,6 +144,8 @@ def _check_window(head: bytes, allowed: int) -> None:
     else:
         log, eighths = 10 + (head[5] >> 3), head[5] & 7
         window = (1 << log) + (1 << log >> 3) * eighths
+    if window > 1 << _LARGEST:
+        raise DamagedError("its compressed data is damaged")
     if window > 1 << allowed:
         needed = (window - 1).bit_length()
         raise RefusedError(
@@ -154,6 +156,9 @@ def _check_window(head: bytes, allowed: int) -> None:
 
 _HEADER: Final = 18
 """Bytes of the longest header of a frame."""
+
+_LARGEST: Final = 31
+"""The log 2 of the largest window that zstd itself writes and reads."""
 
 _WHOLE: Final = 0x20
 """The flag of a frame whose window is its content (`Single_Segment_flag`)."""
