@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer.main
 
-from sessrotate.archive import recovery_table
+from sessrotate.archive import record
 from sessrotate.cli import app, help_page
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def with_rows(page: str) -> str:
     """Return the page about the protocol with the table of recovery as it is now."""
     return re.sub(
         r"(<!-- rows of [^\n]*-->\n).*?(<!-- end -->)",
-        lambda match: f"{match[1]}\n{recovery_table.table()}\n{match[2]}",
+        lambda match: f"{match[1]}\n{record.table()}\n{match[2]}",
         page,
         flags=re.DOTALL,
     )

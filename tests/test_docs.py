@@ -15,8 +15,7 @@ import pytest
 import generate_session
 import sessrotate
 import test_layers
-from sessrotate.job import steps
-from sessrotate.job.config import keys as config_keys
+from sessrotate.job import config, steps
 from support import rollouts
 
 ROOT = Path(__file__).parents[1]
@@ -97,7 +96,7 @@ def test_the_help_that_is_stored_and_shown_is_the_commands_own() -> None:
 
 def test_the_page_of_the_scheduled_job_has_the_settings_and_the_steps() -> None:
     page = (ROOT / "docs" / "guide" / "scheduling.md").read_text()
-    assert f"```toml\n{config_keys.commented()}```\n" in page
+    assert f"```toml\n{config.commented()}```\n" in page
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == [step.name for step in steps.STEPS]
 
 

@@ -33,11 +33,11 @@ if _typing.TYPE_CHECKING:
         WrongUsageError,
     )
     from sessrotate.model import Boundary
-    from sessrotate.parsing.records import Record
+    from sessrotate.parsing import Record
     from sessrotate.reading.pieces import SegmentInfo
     from sessrotate.reading.session import Session, open_session
+    from sessrotate.reports import SessionInfo
     from sessrotate.reports.listing import sessions
-    from sessrotate.reports.session_info import SessionInfo
 
 __all__ = [
     "Agent",
@@ -76,11 +76,11 @@ _MODULES = {
     "model": "Boundary",
     "clients.preview": "Agent Continues Title",
     "clients.view": "View Text Thinking ToolCall ToolResult Image Unknown Tokens",
-    "parsing.records": "Record",
+    "parsing": "Record",
     "reading.pieces": "SegmentInfo",
     "reading.session": "Session open_session",
     "reports.listing": "sessions",
-    "reports.session_info": "SessionInfo",
+    "reports": "SessionInfo",
 }
 """The public names by the module that has them."""
 

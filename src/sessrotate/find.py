@@ -22,7 +22,7 @@ from sessrotate.clients.common import UUID, listed, names_in
 from sessrotate.clients.preview import EDGE, Sight, edges_of
 from sessrotate.clients.protocol import Client
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
-from sessrotate.segments import compressed_session
+from sessrotate.segments import compressed
 from sessrotate.system import user_folders
 from sessrotate.system.source import Source
 
@@ -271,7 +271,7 @@ def live_of(path: Path) -> Place:
 def _client_of(path: Path) -> Client | None:
     """Return whose session a file is; None of what is gone or no session: others say that."""
     try:
-        with compressed_session.opened(path) as source:
+        with compressed.opened_session(path) as source:
             return clients.recognised(source)
     except SessrotateError:
         return None

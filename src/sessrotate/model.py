@@ -79,7 +79,7 @@ class Segment(Struct, frozen=True):
     `index` is the segment's number, 0 the oldest; `span` is where it stands in the source file, in
     bytes; `boundary` is the one that it opens with, None for segment 0. `first_timestamp` is the
     time of its first dated record near its beginning, `last_timestamp` that of its last one near
-    its end (`segments.dating`), or None. `is_cut`: its client cut most of it out, the boundary too,
+    its end (`segments.scan`), or None. `is_cut`: its client cut most of it out, the boundary too,
     and this is what it kept.
     """
 

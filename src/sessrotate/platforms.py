@@ -53,7 +53,7 @@ class Platform:
     """What a system has of its own, and what is done where it has not."""
 
     leases: bool
-    """`F_SETLEASE` (Linux). Without it, replaced files are kept for a quiet day: `system.lease`."""
+    """`F_SETLEASE` (Linux). Without it, replaced files are kept for a quiet day: `system.locks`."""
 
     exact_renames: Literal["renameat2", "renameatx_np"] | None
     """Two names that exchange their files at once. Without it, a look comes before the rename, and
@@ -63,7 +63,7 @@ class Platform:
     """`O_TMPFILE` (Linux). Without it, a kill leaves an unfinished file behind: `fs.files`."""
 
     attributes: Literal["xattr", "fcopyfile"] | None
-    """How attributes and ACLs are kept. Without it, they are not seen: `fs.attributes`."""
+    """How attributes and ACLs are kept. Without it, they are not seen: `fs.files`."""
 
     flags: bool
     """`FS_IOC_GETFLAGS` (Linux with longs of 64 bits). Without it, as with attributes."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sessrotate.archive.found_files import FoundFiles
-    from sessrotate.archive.recovery_table import Drafted, Match
+    from sessrotate.archive.record import Drafted, Match
 
 DATA: Final = command_line.session(boundaries=2)
 MORE: Final = row(90) + boundary(91) + row(92)

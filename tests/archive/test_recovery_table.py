@@ -7,16 +7,8 @@ from typing import get_args
 
 import pytest
 
-from sessrotate.archive import recovery_table
-from sessrotate.archive.record import Operation
-from sessrotate.archive.recovery_table import (
-    DRAFTED,
-    MATCHES,
-    ROWS,
-    Drafted,
-    Match,
-    decided,
-)
+from sessrotate.archive import record
+from sessrotate.archive.record import DRAFTED, MATCHES, ROWS, Drafted, Match, Operation, decided
 
 CASES = list(product(get_args(Operation), MATCHES, DRAFTED, (True, False)))
 
@@ -24,8 +16,8 @@ CASES = list(product(get_args(Operation), MATCHES, DRAFTED, (True, False)))
 def test_the_table_is_about_every_case() -> None:
     assert set(MATCHES) == set(get_args(Match))
     assert set(DRAFTED) == set(get_args(Drafted))
-    assert {row.standing for row in ROWS} == set(get_args(recovery_table.Standing))
-    assert {row.deed for row in ROWS} == set(get_args(recovery_table.Deed))
+    assert {row.standing for row in ROWS} == set(get_args(record.Standing))
+    assert {row.deed for row in ROWS} == set(get_args(record.Deed))
     for *case, has_pack in CASES:
         assert decided(*case, has_pack=has_pack) in ROWS
 

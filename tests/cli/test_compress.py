@@ -18,7 +18,7 @@ from sessrotate import automation, fs
 from sessrotate.archive.place import Place
 from sessrotate.clients.codex import cold
 from sessrotate.job import run_log
-from sessrotate.render.common import size
+from sessrotate.render import size
 from sessrotate.reports import next_steps
 from sessrotate.retention import rollouts
 from sessrotate.retention.rollout_swap import Second

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from sessrotate.job.config.keys import KEYS, commented
+from sessrotate.job.config import KEYS, commented
 from support.command_line import assert_one_sentence, called, names_in, piped, write
 from support.homes import Home, snapshot
 from support.limits import limited

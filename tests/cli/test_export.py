@@ -11,8 +11,7 @@ import pytest
 
 import sessrotate.export
 from sessrotate.cli import export
-from sessrotate.export import scope
-from sessrotate.render.common import size
+from sessrotate.render import size
 from support import homes
 from support.command_line import (
     ID,
@@ -240,7 +239,7 @@ def test_the_page_of_all_leads_to_exported_pages_beside_it(tmp_path: Path) -> No
     "name", ["../../evil", "..", "/etc/evil", "a\x1b[31mb", "x" * 300, "é/é", "-rf"]
 )
 def test_a_name_is_safe_whatever_a_session_is_called(name: str) -> None:
-    made = scope.file_name(name)
+    made = sessrotate.export.file_name(name)
     assert Path(made).name == made
     assert made not in {"", ".", ".."}
     assert len(made) <= 200

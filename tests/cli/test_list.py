@@ -16,7 +16,7 @@ import pyte
 import pytest
 
 from sessrotate import clients, find
-from sessrotate.render import common as render_common
+from sessrotate import render as render_common
 from sessrotate.reports import discovery
 from sessrotate.retention import put_away
 from sessrotate.system import disk_use, in_use

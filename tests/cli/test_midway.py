@@ -12,7 +12,7 @@ import pytest
 
 from sessrotate import fs
 from sessrotate.errors import StorageError
-from sessrotate.render.common import size
+from sessrotate.render import size
 from sessrotate.retention import away_files
 from sessrotate.system import user_folders
 from sessrotate.system.source import Source

@@ -11,8 +11,7 @@ from typing import Any, Final
 import pytest
 
 from sessrotate import fs
-from sessrotate.job import run_log
-from sessrotate.job.config import keys
+from sessrotate.job import config, run_log
 from sessrotate.retention.policy import Policy
 from sessrotate.system import locks, user_folders
 from support import command_line, homes, oracle
@@ -67,7 +66,7 @@ RULES: Final = {
 
 
 def test_every_rule_of_the_policy_is_an_option_and_a_setting(home: Home) -> None:
-    assert RULES.keys() == {*Policy.__struct_fields__} == {*keys.Prune.__struct_fields__}
+    assert RULES.keys() == {*Policy.__struct_fields__} == {*config.Prune.__struct_fields__}
     without = called("prune", ID, "--dry-run")
     assert without.code == 2, without
     for name, value in RULES.items():

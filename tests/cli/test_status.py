@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sessrotate import render as render_common
 from sessrotate import units
 from sessrotate.archive import place
+from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude import trim
 from sessrotate.in_place import operations, seal
-from sessrotate.in_place.room import NoRoomError
+from sessrotate.in_place.obstacles import NoRoomError
 from sessrotate.job.run_log import LastRun
-from sessrotate.render import common as render_common
 from sessrotate.render import status as render_status
 from sessrotate.status import Status
 from sessrotate.system import disk_use, locks, user_folders
@@ -260,7 +260,7 @@ def test_a_file_with_two_names_among_the_sessions_is_on_the_disk_once(home: Home
 
 
 def test_a_live_file_that_its_client_may_trim_is_on_the_disk_once(home: Home) -> None:
-    kept = trim.new_name(home.live, command_line.ID)
+    kept = cleanup.new_name(home.live, command_line.ID)
     kept.parent.mkdir(parents=True)
     kept.hardlink_to(home.live)
     (found,) = json.loads(called("list", "--json").out)

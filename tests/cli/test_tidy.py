@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from sessrotate import fs
 from sessrotate.job import run, run_log
-from sessrotate.render.common import size
+from sessrotate.render import size
 from sessrotate.system import user_folders
 from support import command_line, homes
 from support.command_line import ID, called, write

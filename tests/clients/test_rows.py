@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from sessrotate.clients.codex import rows as codex
 from sessrotate.clients.gemini import rows as gemini
+from sessrotate.parsing import LONGEST, Record
 from sessrotate.parsing.json_typed import Decoder
-from sessrotate.parsing.records import LONGEST, Record
 from support.conformance import mutating
 from support.conformance.specimen import FIXTURES
 from support.lines import any_lines

@@ -11,7 +11,7 @@ import pytest
 
 from sessrotate import clients, find, open_session
 from sessrotate.clients import opaque
-from sessrotate.clients.claude import agents, calls, cleanup, preview, resume, trim
+from sessrotate.clients.claude import agents, carried_lines, cleanup, preview
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.codex import cold
 from sessrotate.clients.in_place import (
@@ -57,11 +57,11 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Home) -> Path:  
 def test_each_part_of_what_is_in_place_is_a_module_of_its_client() -> None:
     files: Files = claude
     edges: Edges = preview
-    resumes: Resume = resume
+    resumes: Resume = carried_lines
     besides: Beside = agents
-    trims: Trims = trim
+    trims: Trims = cleanup
     cleans: CleanUp = cleanup
-    calls_us: Calls = calls
+    calls_us: Calls = cleanup
     frozen: Cold = cold
     found = clients.in_place()
     assert (found.files, found.edges, found.resume) == (files, edges, resumes)

@@ -15,14 +15,13 @@ from hypothesis import strategies as st
 from sessrotate import clients, find, open_session
 from sessrotate.clients.preview import EDGE, Sight, Title
 from sessrotate.clients.view import View
-from sessrotate.export import html, jsonl, markdown
-from sessrotate.export.scope import Scope
+from sessrotate.export import Scope, html, jsonl, markdown
 from sessrotate.model import CODECS, LAYOUTS, Boundary, Codec, Layout, Span
 from sessrotate.parsing import json_line
 from sessrotate.reading.pieces import Holder, OpenSegment, SegmentInfo
 from sessrotate.reading.session import Session
 from sessrotate.reports import discovery
-from sessrotate.segments import dating, plan, scan
+from sessrotate.segments import manifest, scan
 from sessrotate.system.source import Source
 from support import sets
 from support.conformance import mutating
@@ -161,8 +160,8 @@ def test_a_segment_reaches_from_its_first_to_its_last_dated_line(
         opening = specimen.time(lines[0]) if start else None
         expected.append((opening or times[0], times[-1]) if times else (None, None))
     with Source(path) as source:
-        parts = plan.spans(scan.scan(source, specimen.client, sets.nothing))
-        assert list(dating.times(source, specimen.client, parts)) == expected
+        parts = manifest.spans(scan.scan(source, specimen.client, sets.nothing))
+        assert list(scan.times(source, specimen.client, parts)) == expected
 
 
 # ── found ────────────────────────────────────────────────────────────────────────────────────

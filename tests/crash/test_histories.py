@@ -89,7 +89,7 @@ class Life:
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(platforms, "HERE", self.platform)
         if not self.platform.leases:
-            self.patch.setattr("sessrotate.system.lease.SETTLE", 0)
+            self.patch.setattr("sessrotate.system.locks.SETTLE", 0)
         self.said: set[bytes] = set()  # rows that stand again behind late lines
         self.patch.setattr(waiting, "said_again", self._noting(late_lines.said_again))
         self.patch.setattr("sessrotate.job.run.WAIT", 0.02)  # as for the other commands

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from sessrotate import open_session
-from sessrotate.export import html, jsonl, markdown
-from sessrotate.export.scope import Scope
+from sessrotate.export import Scope, html, jsonl, markdown
 from sessrotate.reading.part import Part, Turns
 from support import codex_sessions, gemini_sessions
 from support.command_line import ID, assert_one_sentence, boundary, called, piped, row, write

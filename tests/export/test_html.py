@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sessrotate.errors import DamagedError
 from sessrotate.export import html_record
-from sessrotate.parsing.records import LONGEST
+from sessrotate.parsing import LONGEST
 from sessrotate.render import html_text
 from support import command_line
 from support.command_line import ID, write

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.claude import client as claude
-from sessrotate.export import jsonl
-from sessrotate.export.scope import Scope
-from sessrotate.parsing.records import LONGEST
+from sessrotate.export import Scope, jsonl
+from sessrotate.parsing import LONGEST
 from sessrotate.reading.deduplicate import Copies, once
 from sessrotate.reading.pieces import Holder, OpenSegment, SegmentInfo
 from sessrotate.reading.session import Session, open_session

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.clients.claude import calls
+from sessrotate.clients.claude import cleanup
 from sessrotate.clients.in_place import Compacted
 from sessrotate.hook import compaction
 from sessrotate.model import Boundary
@@ -168,5 +168,5 @@ def test_only_one_version_in_one_mode_writes_archived_rows_again(
 ) -> None:
     said = {**SDK, **changes}
     line, trigger = new(version=said["version"], entrypoint=said["entrypoint"]), said["trigger"]
-    found = calls.compacted(line, Boundary(0, trigger=trigger))
+    found = cleanup.compacted(line, Boundary(0, trigger=trigger))
     assert found == Compacted(trigger, repeated)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from sessrotate.archive import record
 from sessrotate.archive.record import Intent, Mark, Record, Swap
 from sessrotate.model import SealedSegment, Span
-from sessrotate.segments import header, live_header, manifest
+from sessrotate.segments import headers, manifest
 from sessrotate.system.digest import Tally
 from support import homes, opens
 from support.command_line import ID, called, session, write
@@ -85,7 +85,7 @@ def forged(home: Home, old: bytes) -> None:
         replace(second.segment, span=span), tally.digest, tally.lines, second.codec
     )
     listed = replace(listed, source_bytes=span.end, segments=(first, sealed))
-    head = header.of(
+    head = headers.of(
         sealed.segment,
         session=ID,
         layout="numbered",
@@ -96,9 +96,9 @@ def forged(home: Home, old: bytes) -> None:
     )
     homes.rewrite(home.segment(1), head + b"\n")
     line, _, rest = home.live.read_bytes().partition(b"\n")
-    said = live_header.parse(line + b"\n", ID)
+    said = headers.parse_live(line + b"\n", ID)
     assert said is not None
-    line = live_header.line(replace(said, start=span.end, index=2, parent_digest=sealed.digest))
+    line = headers.live_line(replace(said, start=span.end, index=2, parent_digest=sealed.digest))
     home.live.write_bytes(line + rest)
     doing = Intent(
         operation="rotate",

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from sessrotate.archive.place import Place
 from sessrotate.in_place import fleet
+from sessrotate.in_place.obstacles import NoRoomError
 from sessrotate.in_place.outcome import Outcome
-from sessrotate.in_place.room import NoRoomError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from sessrotate.errors import InUseError, RefusedError
 from sessrotate.fs import exact
 from sessrotate.in_place import obstacles
 from sessrotate.retention import bring_back, put_away
-from sessrotate.system import in_use, lease
+from sessrotate.system import in_use, locks
 from support import command_line, homes
 from support.command_line import boundary, row
 from support.homes import Home
@@ -165,8 +165,8 @@ def test_a_line_that_a_client_wrote_to_our_file_before_it_was_taken_back_is_kept
         return real(hand, path, ours)  # type: ignore[arg-type]  # as it came
 
     monkeypatch.setattr(exact, "give_back", found_it)
-    monkeypatch.setattr("sessrotate.system.lease.write", lambda _fd: "none")
-    monkeypatch.setattr("sessrotate.system.lease.read", lambda _fd: "none")
+    monkeypatch.setattr("sessrotate.system.locks.write_lease", lambda _fd: "none")
+    monkeypatch.setattr("sessrotate.system.locks.read_lease", lambda _fd: "none")
     with Newcomers(home.live, [SAVED]).coming(), pytest.raises(InUseError) as caught:
         home.rotate()
     assert home.live.read_bytes() == SAVED
@@ -180,7 +180,7 @@ def test_a_client_that_waited_for_our_file_may_still_write_to_it(
 ) -> None:
     needs_exchange()
     answers = iter(["taken", "busy"])
-    monkeypatch.setattr("sessrotate.system.lease.write", lambda _fd: next(answers))
+    monkeypatch.setattr("sessrotate.system.locks.write_lease", lambda _fd: next(answers))
     with Newcomers(home.live, [SAVED]).coming(), pytest.raises(InUseError):
         home.rotate()
     assert len(kept()) == 1
@@ -193,13 +193,13 @@ def test_what_is_saved_while_a_session_is_put_away_stays_beside_what_was_before(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The live file has left already when another program saves."""
-    settled = lease.settled
+    settled = locks.settled
 
-    def saving(fd: int, answer: lease.Answer) -> bool:
+    def saving(fd: int, answer: locks.Answer) -> bool:
         saved(home.live, SAVED)
         return settled(fd, answer)
 
-    monkeypatch.setattr(lease, "settled", saving)
+    monkeypatch.setattr(locks, "settled", saving)
     with pytest.raises(InUseError) as caught:
         put_it_away(home)
     assert home.live.read_bytes() == SAVED

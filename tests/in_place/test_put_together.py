@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from sessrotate import doctor, fs, names
 from sessrotate.archive import trimmed as archive_trimmed
+from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
-from sessrotate.clients.claude import trim
 from sessrotate.errors import InUseError, RefusedError, StorageError
-from sessrotate.in_place import overtaken, seal
+from sessrotate.in_place import seal
 from sessrotate.retention import put_away
 from sessrotate.segments import scan
 from sessrotate.system.source import Source
@@ -73,7 +73,7 @@ def test_a_restored_session_is_put_together_though_a_client_went_on_after_a_kill
 ) -> None:
     """The segments that its archive has left are none that the killed run had copied."""
     more = said(90, 95)
-    monkeypatch.setattr(overtaken, "MOMENT", 0)  # nobody trims right behind a swap here
+    monkeypatch.setattr(seal, "MOMENT", 0)  # nobody trims right behind a swap here
     for at in count(1):
         home = homes.home(tmp_path / str(at), monkeypatch, DATA)
         home.rotate()
@@ -330,7 +330,7 @@ def test_what_a_client_trims_while_it_is_rotated_is_put_together_and_not_set_asi
 
 def link(home: Home) -> None:
     """Do what the hook does where a client may trim."""
-    name = trim.new_name(home.live, ID)
+    name = cleanup.new_name(home.live, ID)
     name.parent.mkdir(parents=True)
     name.hardlink_to(home.live)
 
@@ -365,7 +365,7 @@ def _noted(noted: list[bool], deed: Callable[[], bool]) -> None:
 def test_a_line_that_a_client_writes_at_any_moment_of_it_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_rotated: bool
 ) -> None:
-    monkeypatch.setattr(overtaken, "MOMENT", 0)
+    monkeypatch.setattr(seal, "MOMENT", 0)
     for at in count(1):
         home = homes.home(tmp_path / str(at), monkeypatch, DATA)
         if is_rotated:
@@ -486,7 +486,7 @@ def test_where_a_trimmed_file_goes_on_is_found_or_refused(
     new.write_bytes(copy + b"".join(line for line in again if b"compact_b" not in line))
     with Source(old) as before, Source(new) as after:
         found = scan.scan(before, claude, lambda _done: None).boundaries
-        left = trim.left(before, [each.offset for each in found], len(data))
+        left = cleanup.left(before, [each.offset for each in found], len(data))
         assert left is not None
         assert b"".join(before.read_at(span.start, span.size) for span in left) == copy
         assert archive_trimmed.goes_on_at(before, after) in {len(copy), None}

@@ -13,7 +13,7 @@ import pytest
 
 from sessrotate import fs
 from sessrotate.archive import place
-from sessrotate.in_place import readme
+from sessrotate.in_place import operations
 from sessrotate.retention import trash
 from support import homes
 from support.command_line import ID, boundary, called, row, session
@@ -36,10 +36,10 @@ def test_the_folder_of_archives_says_what_it_is_and_what_to_do_instead(home: Hom
     for command in ("list", "prune --all", "restore SESSION", "verify --all"):
         assert f"sessrotate {command}" in said
     assert text(home).stat().st_mode & 0o7777 == 0o600
-    assert said.encode() == readme.TEXT
+    assert said.encode() == operations.README
 
 
-@pytest.mark.parametrize("told", re.findall(r"sessrotate (\w.*)", readme.TEXT.decode()[200:]))
+@pytest.mark.parametrize("told", re.findall(r"sessrotate (\w.*)", operations.README.decode()[200:]))
 def test_every_command_that_it_names_does_what_it_says(home: Home, told: str) -> None:
     home.rotate()
     assert called(*told.replace("SESSION", ID).split()).code == 0
@@ -100,7 +100,7 @@ def test_a_full_disk_keeps_it_from_being_written_and_nothing_else(
         assert not text(home).exists()
     home.append(boundary(80) + row(81))
     home.rotate()
-    assert text(home).read_bytes() == readme.TEXT
+    assert text(home).read_bytes() == operations.README
 
 
 def test_a_kill_while_it_is_written_leaves_none_or_all_of_it(home: Home) -> None:
@@ -109,8 +109,8 @@ def test_a_kill_while_it_is_written_leaves_none_or_all_of_it(home: Home) -> None
         text(home).unlink(missing_ok=True)
         crash = Faults(at)
         with crash.installed(), suppress(Killed):
-            readme.leave(home.where)
-        assert not text(home).exists() or text(home).read_bytes() == readme.TEXT
+            operations.leave_readme(home.where)
+        assert not text(home).exists() or text(home).read_bytes() == operations.README
         assert called("doctor").code == 0
         if not crash.failed:
             break
@@ -135,7 +135,7 @@ def test_a_failure_while_it_is_written_leaves_nothing_of_it(
     home.rotate()
     text(home).unlink()
     monkeypatch.setattr(of, fails, homes.failing(errno.ENOSPC))
-    readme.leave(home.where)
+    operations.leave_readme(home.where)
     assert not [path for path in text(home).parent.iterdir() if path.is_file()]
 
 

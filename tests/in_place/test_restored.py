@@ -16,7 +16,7 @@ from sessrotate.archive import place, restored, state
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError
 from sessrotate.hook import call
 from sessrotate.in_place import fleet, gain, operations
-from sessrotate.render.common import size as shown
+from sessrotate.render import size as shown
 from sessrotate.reports import listing
 from sessrotate.retention import trash
 from sessrotate.segments import manifest

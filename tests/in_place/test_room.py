@@ -14,7 +14,7 @@ import pytest
 
 from sessrotate import fs, names, units
 from sessrotate.errors import StorageError
-from sessrotate.in_place import gain, operations, room
+from sessrotate.in_place import gain, obstacles, operations
 from sessrotate.segments import compressed
 from sessrotate.units import amount
 from support import command_line, homes
@@ -186,7 +186,7 @@ def test_a_full_disk_leaves_it_as_it_was(small: Home, data: bytes) -> None:
 def test_as_much_room_as_a_plan_asks_for_is_enough(
     small: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "STEP", 64 * KIB)  # the segments have more
+    monkeypatch.setattr(obstacles, "STEP", 64 * KIB)  # the segments have more
     small.live.write_bytes(NOISY)
     filled(small.config.parent, 0)
     needed = operations.plan_session(small.where, homes.silent).need.size
@@ -199,7 +199,7 @@ def test_as_much_room_as_a_plan_asks_for_is_enough(
 def test_while_segments_are_written_room_for_what_a_client_appends_stays(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "STEP", 256 * KIB)
+    monkeypatch.setattr(obstacles, "STEP", 256 * KIB)
     home.live.write_bytes(row(1, pad=noise(900 * KIB)) + boundary(2) + row(3))
     before, free = snapshot(home.config), [2**40, 200 * KIB]
     monkeypatch.setattr(fs, "free_bytes", lambda _path: free.pop(0) if len(free) > 1 else free[0])

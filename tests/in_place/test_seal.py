@@ -11,7 +11,7 @@ import pytest
 from sessrotate import names, units
 from sessrotate.archive import place
 from sessrotate.in_place import second_names, waiting
-from sessrotate.system import lease
+from sessrotate.system import locks
 from support import command_line, homes
 from support.abilities import needs_leases
 from support.command_line import ID, append, assert_one_sentence, boundary, row
@@ -74,16 +74,16 @@ def test_what_a_writer_of_the_pack_writes_while_it_is_waited_for_is_a_late_line(
     unsealed: Home, monkeypatch: pytest.MonkeyPatch, mode: str, data: bytes, late: bytes
 ) -> None:
     """A writer that has the old file open, writes, and closes: only then is the lease to be had."""
-    real, writer = lease.read, unsealed.pack.open(mode)
+    real, writer = locks.read_lease, unsealed.pack.open(mode)
 
-    def reading(fd: int) -> lease.Answer:
+    def reading(fd: int) -> locks.Answer:
         answer = real(fd)
         if answer == "busy":
             writer.write(data)
             writer.close()
         return answer
 
-    monkeypatch.setattr(lease, "read", reading)
+    monkeypatch.setattr(locks, "read_lease", reading)
     ended = command_line.called("rotate", ID, "--wait", "5")
     assert writer.closed
     assert (ended.code, unsealed.pack.exists()) == (0, False)

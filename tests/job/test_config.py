@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from msgspec.structs import fields
 
 from sessrotate.errors import WrongUsageError
-from sessrotate.job.config import file as config
-from sessrotate.job.config.keys import (
+from sessrotate.job import config
+from sessrotate.job.config import (
     KEYS,
     TABLES,
     Age,

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from sessrotate.archive import clock, place
 from sessrotate.errors import DamagedError, InUseError, RefusedError, StorageError
 from sessrotate.in_place import fleet, operations
-from sessrotate.job import run, run_log, steps
-from sessrotate.job.config import file as config
+from sessrotate.job import config, run, run_log, steps
 from sessrotate.retention import prune
 from sessrotate.system import locks, user_folders
 from sessrotate.units import DAY
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sessrotate.in_place.outcome import Outcome
-    from sessrotate.job.config.file import Settings
+    from sessrotate.job.config import Settings
     from sessrotate.job.job import Job
     from sessrotate.job.run import Report
     from sessrotate.job.steps import Step

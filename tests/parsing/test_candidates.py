@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.parsing import candidates as windows
-from sessrotate.parsing.candidates import candidates
-from sessrotate.parsing.literals import Sieve, is_across, sieve
-from sessrotate.parsing.records import split
+from sessrotate.parsing import split
+from sessrotate.parsing.candidates import Sieve, candidates, is_across, sieve
 from support.examples import examples
 
 PIECES = st.lists(

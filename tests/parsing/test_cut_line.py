@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.parsing import cut_line
+from sessrotate.parsing import json_line
 from support.examples import examples
 from support.lines import values
 
@@ -34,7 +34,7 @@ def test_what_a_line_begins_with_are_members_of_it(
     row: dict[str, Any], separators: tuple[str, str], is_ascii: bool, cut: int
 ) -> None:
     line = encoded(row, separators, is_ascii=is_ascii)
-    found = cut_line.beginning(line[:cut])
+    found = json_line.scalars_in_beginning(line[:cut])
     assert found.items() <= row_items(row)
     scalars = [*_leading(row)]
     assert list(found) == scalars[: len(found)]
@@ -46,7 +46,7 @@ def test_what_a_line_ends_with_are_members_of_it(
     row: dict[str, Any], separators: tuple[str, str], is_ascii: bool, cut: int
 ) -> None:
     line = encoded(row, separators, is_ascii=is_ascii)
-    found = cut_line.end(line[max(0, len(line) - cut) :], NAMES)
+    found = json_line.scalars_in_end(line[max(0, len(line) - cut) :], NAMES)
     assert found.items() <= row_items(row)
     if cut >= len(line):
         trailing = {*_leading(dict(reversed(row.items())))}
@@ -82,7 +82,7 @@ def _leading(row: dict[str, Any]) -> list[str]:
     ],
 )
 def test_the_beginning(line: bytes, members: dict[str, Any]) -> None:
-    assert cut_line.beginning(line) == members
+    assert json_line.scalars_in_beginning(line) == members
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_the_beginning(line: bytes, members: dict[str, Any]) -> None:
     ],
 )
 def test_the_end(line: bytes, time: str | None) -> None:
-    assert cut_line.end(line, ("timestamp",)).get("timestamp") == time
+    assert json_line.scalars_in_end(line, ("timestamp",)).get("timestamp") == time
 
 
 def test_a_long_end_takes_no_time_at_all() -> None:
     line = b'"timestamp":"timestamp"' + b',"a":"timestamp"' * 8000 + b"]"
-    assert cut_line.end(line, ("timestamp",) * 100) == {}
+    assert json_line.scalars_in_end(line, ("timestamp",) * 100) == {}

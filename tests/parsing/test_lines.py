@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.parsing.lines import count
+from sessrotate.parsing import count
 
 LINES = st.lists(st.integers(0, 3000).map(lambda size: b"x" * size), max_size=20)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.parsing import records
-from sessrotate.parsing.records import Record
+from sessrotate import parsing
+from sessrotate.parsing import Record
 
 LINES = st.lists(st.sampled_from([b"", b"a", b"bc", b"\r", b"\xff\x00", b"x" * 40]), max_size=12)
 
@@ -38,8 +38,8 @@ def test_lines_are_the_same_however_the_bytes_come(
 ) -> None:
     data = b"\n".join(lines) + b"\n" * ends
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records, "LONGEST", longest)
-        found = list(records.records(map(memoryview, cut(data, sizes)), 3))
+        patch.setattr(parsing, "LONGEST", longest)
+        found = list(parsing.records(map(memoryview, cut(data, sizes)), 3))
         whole = [
             Record(entry.segment, entry.offset, entry.line[:longest], entry.size, entry.is_ended)
             for entry in found

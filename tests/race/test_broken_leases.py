@@ -17,7 +17,7 @@ import pytest
 from sessrotate import fs
 from sessrotate.errors import InUseError
 from sessrotate.in_place import swap
-from sessrotate.system import lease
+from sessrotate.system import locks
 from support import homes
 from support.abilities import needs_leases
 from support.command_line import boundary, row, uuid_of
@@ -45,7 +45,7 @@ def test_a_client_that_appends_while_late_lines_are_copied_is_not_written_over(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever stops us for 45 seconds between two calls has the second lease taken away."""
-    release, append_to_draft = lease.release, fs.Draft.append
+    release, append_to_draft = locks.release_lease, fs.Draft.append
     came: list[bytes] = []
 
     def appending(draft: fs.Draft, data: bytes) -> None:
@@ -67,7 +67,7 @@ def test_a_client_that_appends_while_late_lines_are_copied_is_not_written_over(
 def test_a_client_that_appends_while_an_edit_is_followed_is_not_cut_off(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release, common = lease.release, swap._Swap._common  # noqa: SLF001 - the moment that counts
+    release, common = locks.release_lease, swap._Swap._common  # noqa: SLF001 - the moment that counts
     came: list[bytes] = []
 
     def comparing(self: Any) -> int:

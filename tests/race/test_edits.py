@@ -17,7 +17,7 @@ import pytest
 from sessrotate import fs
 from sessrotate.errors import DamagedError, InUseError, SessrotateError
 from sessrotate.in_place import seal, swap
-from sessrotate.system import in_use, lease
+from sessrotate.system import in_use, locks
 from support import homes
 from support.abilities import needs_leases
 from support.command_line import ID, append, boundary, row, uuid_of
@@ -159,17 +159,17 @@ def test_a_row_may_be_taken_back_at_any_call_of_a_rotation(
 def test_a_row_may_be_taken_back_while_a_rotation_waits_for_its_client(
     home: Home, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    real = lease.read
+    real = locks.read_lease
     edits: list[bool] = []
 
-    def read(fd: int) -> lease.Answer:
+    def read(fd: int) -> locks.Answer:
         if not edits:
             edits.append(take_back(home.live, mark(number)))
             home.append(LATE)
             return "busy"
         return real(fd)
 
-    monkeypatch.setattr(lease, "read", read)
+    monkeypatch.setattr(locks, "read_lease", read)
     home.rotate(wait=10)
     assert home.stitched() == written_anew(DATA, uuid_of(number)) + LATE
 

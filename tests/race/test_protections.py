@@ -18,7 +18,7 @@ import pytest
 from sessrotate import fs
 from sessrotate.archive.place import Place
 from sessrotate.in_place import operations, swap
-from sessrotate.system import lease
+from sessrotate.system import locks
 from support.abilities import needs_leases
 from support.command_line import SECONDS
 from support.homes import silent
@@ -92,14 +92,19 @@ class Between:
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
         """Have the client come to the rotation in the block."""
-        read, write, release, rename = lease.read, lease.write, lease.release, fs.take_place
+        read, write, release, rename = (
+            locks.read_lease,
+            locks.write_lease,
+            locks.release_lease,
+            fs.take_place,
+        )
 
-        def reading(fd: int) -> lease.Answer:
+        def reading(fd: int) -> locks.Answer:
             if not self.is_swapped:
                 self.old = fd
             return read(fd)
 
-        def writing(fd: int) -> lease.Answer:
+        def writing(fd: int) -> locks.Answer:
             answer = write(fd)
             if self.is_swapped:
                 return answer
@@ -110,7 +115,7 @@ class Between:
         def renaming(draft: Path, path: Path, is_it: Callable[[Path], bool]) -> None:
             if path == self.where.live and self.done is None:
                 self.done = pool.submit(self._append)
-                until(lambda: lease.is_wanted(self.old))
+                until(lambda: locks.is_lease_wanted(self.old))
             rename(draft, path, is_it)
             self.is_swapped = self.is_swapped or path == self.where.live
 
@@ -123,9 +128,9 @@ class Between:
                 until(self._is_done)
 
         with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(1) as pool:
-            patch.setattr(lease, "read", reading)
-            patch.setattr(lease, "write", writing)
-            patch.setattr(lease, "release", releasing)
+            patch.setattr(locks, "read_lease", reading)
+            patch.setattr(locks, "write_lease", writing)
+            patch.setattr(locks, "release_lease", releasing)
             patch.setattr(fs, "take_place", renaming)
             yield
             assert self.done is not None
@@ -212,7 +217,7 @@ def test_by_likeness_a_line_that_is_there_already_would_be_lost(
 
 def signalled(where: Place) -> dict[str, Any]:
     """Have somebody want the old file when its lease was taken again; return how that ended."""
-    real = lease.is_wanted
+    real = locks.is_lease_wanted
 
     def wanted(fd: int) -> bool:
         if where.pack.exists():
@@ -221,7 +226,7 @@ def signalled(where: Place) -> dict[str, Any]:
         return real(fd)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lease, "is_wanted", wanted)
+        patch.setattr(locks, "is_lease_wanted", wanted)
         patch.setattr(swap, "_LATE", 0.05)
         return rotated(where, 5)
 

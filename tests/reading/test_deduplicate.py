@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.claude.reader import key
-from sessrotate.parsing.records import LONGEST, Record, records
+from sessrotate.parsing import LONGEST, Record, records
 from sessrotate.reading.deduplicate import Copies, once, waiting
 from support.examples import examples
 from support.tiers import in_gate

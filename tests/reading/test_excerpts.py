@@ -7,8 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.reading import excerpts as module
-from sessrotate.reading.excerpts import excerpts
+from sessrotate.reading import select as module
+from sessrotate.reading.select import excerpts
 from support.examples import examples
 
 

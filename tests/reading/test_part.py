@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from sessrotate.clients.view import Text, View
 from sessrotate.errors import WrongUsageError
-from sessrotate.parsing.records import Record
-from sessrotate.reading import part
-from sessrotate.reading.pair_tools import BranchEdge
+from sessrotate.parsing import Record
+from sessrotate.reading import BranchEdge, part
 from sessrotate.reading.part import Part, Turns, Within
 from support.examples import examples
 

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from sessrotate import open_session
 from sessrotate.clients.codex import view as codex_view
 from sessrotate.clients.gemini import reader as gemini_reader
-from sessrotate.parsing.records import Record
+from sessrotate.parsing import Record
 from sessrotate.reading import select
-from sessrotate.reading.search import Hit, Problem, Query, Searched, search
-from sessrotate.reading.stretches import Window
+from sessrotate.reading.search import Hit, Problem, Query, Searched, Window, search
 from sessrotate.segments import scan
 from support import codex_sessions, gemini_sessions, homes
 from support.codex_sessions import Rows

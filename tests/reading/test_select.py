@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from sessrotate.clients.claude import view as claude_view
 from sessrotate.errors import WrongUsageError
-from sessrotate.parsing.records import Record, records
+from sessrotate.parsing import Record, records
 from sessrotate.reading import part, select
 from sessrotate.reading.part import Part
 from sessrotate.reading.select import Choice
@@ -26,7 +26,7 @@ from support.examples import examples
 from support.talks import answer, call, prompt, result, summary, thinking
 
 if TYPE_CHECKING:
-    from sessrotate.reading.pair_tools import Viewed
+    from sessrotate.reading import Viewed
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ from support.report_browsing import made
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sessrotate.reports.model import MachineReport, SessionReport
+    from sessrotate.reports import MachineReport, SessionReport
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from sessrotate import render
 from sessrotate.errors import printable
-from sessrotate.render import common, segment_table, split
+from sessrotate.render import segment_table
 from sessrotate.render.columns import Canvas
 from support import sets
 from support.lines import BOUNDARY_LINE, row, session
@@ -33,7 +34,7 @@ from support.lines import BOUNDARY_LINE, row, session
     ],
 )
 def test_times_are_shown_in_utc(written: str | None, shown: str) -> None:
-    assert common.time(written) == shown
+    assert render.time(written) == shown
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_times_are_shown_in_utc(written: str | None, shown: str) -> None:
     ],
 )
 def test_sizes_are_in_powers_of_1024(count: int, shown: str) -> None:
-    assert common.size(count) == shown
+    assert render.size(count) == shown
 
 
 _JSON = st.recursive(
@@ -64,7 +65,7 @@ _JSON = st.recursive(
 @given(_JSON)
 def test_a_document_is_indented_by_two(document: object) -> None:
     expected = json.dumps(document, indent=2) + "\n"
-    assert common.as_json(document) == expected
+    assert render.as_json(document) == expected
 
 
 # daaain/claude-code-log #139: clients cut texts in the middle of a character.
@@ -77,16 +78,16 @@ def test_half_a_character_is_replaced_in_json(document: object) -> None:
         joined = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         return str(joined)
 
-    assert msgspec.json.decode(common.dumps(document)) == whole(document)
-    assert msgspec.json.decode(common.as_json([document])) == [whole(document)]
-    assert msgspec.json.decode("".join(common.json_parts({"a": [document]}))) == {
+    assert msgspec.json.decode(render.dumps(document)) == whole(document)
+    assert msgspec.json.decode(render.as_json([document])) == [whole(document)]
+    assert msgspec.json.decode("".join(render.json_parts({"a": [document]}))) == {
         "a": [whole(document)]
     }
 
 
 @given(st.dictionaries(st.text(), _JSON, min_size=1))
 def test_a_long_document_has_each_entry_of_its_lists_on_a_line(document: dict[str, object]) -> None:
-    text = "".join(common.json_parts(document))
+    text = "".join(render.json_parts(document))
     assert json.loads(text) == json.loads(json.dumps(document))
     entries = [each for key in document if isinstance(told := document[key], list) for each in told]
     assert {f"    {json.dumps(each)}" for each in entries} <= {
@@ -120,11 +121,11 @@ def test_no_control_character_of_a_session_is_shown(tmp_path: Path) -> None:
     plan = sets.planned(path)
     text = "\n".join(
         [
-            split.heading(plan),
+            segment_table.heading(plan),
             *segment_table.table(plan.segments, Canvas(200)),
-            *split.would(plan, tmp_path / "\x07", None, 3),
-            *split.done(plan, tmp_path / "\x07"),
-            *split.as_json(plan, path, tmp_path, dry_run=True),
+            *segment_table.would(plan, tmp_path / "\x07", None, 3),
+            *segment_table.done(plan, tmp_path / "\x07"),
+            *segment_table.split_json(plan, path, tmp_path, dry_run=True),
         ]
     )
     assert all(char.isprintable() or char == "\n" for char in text)

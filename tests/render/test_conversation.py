@@ -14,9 +14,8 @@ from sessrotate import safe_text
 from sessrotate.clients.claude import view
 from sessrotate.clients.view import Image, Text, ToolResult, Unknown
 from sessrotate.model import Boundary
-from sessrotate.parsing.records import records
-from sessrotate.reading import select
-from sessrotate.reading.pair_tools import Compaction, ToolUse, UnreadableLine, Utterance, paired
+from sessrotate.parsing import records
+from sessrotate.reading import Compaction, ToolUse, UnreadableLine, Utterance, paired, select
 from sessrotate.reading.select import Choice
 from sessrotate.render import conversation, html_text, phrases
 from sessrotate.render.conversation import Style

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.preview import Continues
-from sessrotate.render import columns
+from sessrotate.render import columns, size
 from sessrotate.render import list as render_list
-from sessrotate.render.common import size
 from sessrotate.render.list import Look
-from sessrotate.reports.session_info import SessionInfo
+from sessrotate.reports import SessionInfo
 from support.command_line import raw_controls, without_ansi
 from support.entries import NOW, entry, titled
 

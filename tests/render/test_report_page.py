@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sessrotate.render import report as render_report
-from sessrotate.render import report_json, report_page
+from sessrotate.render import report_json
 from sessrotate.render.columns import Canvas
-from sessrotate.reports.model import MachineReport, SessionReport
+from sessrotate.reports import MachineReport, SessionReport
 from support import report_samples
 from support.export import pages
 from support.export.pages import Allowed, Page
@@ -55,7 +55,7 @@ ALLOWED: Final[Allowed] = {
 
 
 def written(report: MachineReport | list[SessionReport]) -> str:
-    return b"".join(report_page.pieces(report, NOW)).decode()
+    return b"".join(report_json.page(report, NOW)).decode()
 
 
 def parsed(page: str) -> Page:

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from sessrotate.reports.model import SessionReport, UnreadSession
+from sessrotate.reports import SessionReport, UnreadSession
 from support import report_samples
 from support.export.browser import Browser, check_theme
 from support.report_browsing import SOON, count, drawn, made, texts

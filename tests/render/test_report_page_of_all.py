@@ -10,9 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from sessrotate import units
-from sessrotate.render import report_page
-from sessrotate.render.common import size
-from sessrotate.reports.model import MachineReport, SessionReport, UnreadSession
+from sessrotate.render import report_json, size
+from sessrotate.reports import MachineReport, SessionReport, UnreadSession
 from support import report_samples
 from support.export.browser import Browser
 from support.report_browsing import SOON, card, cells, count, drawn, made, texts
@@ -210,7 +209,7 @@ def test_a_session_leads_to_its_page_if_there_is_one(
 ) -> None:
     read = machine.sessions[0].id
     page = tmp_path / "linked.html"
-    page.write_bytes(b"".join(report_page.pieces(machine, 0.0, {read: f"{read}.html"})))
+    page.write_bytes(b"".join(report_json.page(machine, 0.0, {read: f"{read}.html"})))
     drawn(browser, page)
     links = f"{card('sessions')} tbody a"
     told = browser.run(f"document.querySelector('{links}').getAttribute('href')")

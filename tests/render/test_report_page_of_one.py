@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from sessrotate.render.common import size
-from sessrotate.reports.model import SessionReport, Share
+from sessrotate.render import size
+from sessrotate.reports import SessionReport, Share
 from support import report_samples
 from support.export.browser import Browser
 from support.report_browsing import card, cells, count, drawn, made, texts

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.preview import Sight, Title
-from sessrotate.reports.continuing import Neighbour, parents
+from sessrotate.reports.listing import Neighbour, parents
 
 
 def at(minute: int) -> str:

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from sessrotate import parsing
 from sessrotate.clients.codex import reader
-from sessrotate.parsing import json_stream, records
-from sessrotate.reports import session_report
+from sessrotate.parsing import json_stream
+from sessrotate.reports import Contents, session_report
 from sessrotate.reports.counting import Counts, Tally
-from sessrotate.reports.model import Contents
 from support.codex_sessions import FILES, ID, Rows, as_line, message
 from support.command_line import write
 from support.examples import examples
@@ -88,12 +88,12 @@ def right(lines: list[bytes], inherited: int = 0) -> Counter[str]:
 def counted(data: bytes, size: int = 1 << 20, longest: int = 1 << 23) -> Contents:
     """Count a session in pieces of `size`; of lines over `longest`, the beginning only is held."""
 
-    def bytes_of(record: records.Record) -> Any:
+    def bytes_of(record: parsing.Record) -> Any:
         line = data[record.offset : record.offset + record.size]
         return (line[at : at + size] for at in range(0, len(line), size))
 
     tally = Tally("s", reader, bytes_of)
-    with mock.patch.object(records, "LONGEST", longest):
+    with mock.patch.object(parsing, "LONGEST", longest):
         tally.segment((data[at : at + size] for at in range(0, len(data), size)), 0, 0)
     return tally.counts.contents()
 

@@ -13,11 +13,10 @@ from msgspec.structs import replace
 from sessrotate.archive import place
 from sessrotate.clients.preview import EDGE
 from sessrotate.in_place import aside
-from sessrotate.reports import continuing, discovery, file_edges
-from sessrotate.reports.session_info import SessionInfo
+from sessrotate.reports import SessionInfo, discovery, file_edges, listing
 from sessrotate.retention import prune, put_away
 from sessrotate.retention.policy import Policy
-from sessrotate.segments import live_header
+from sessrotate.segments import headers
 from support import command_line, homes, oracle
 from support.command_line import ID
 from support.homes import PROJECT, Home
@@ -230,12 +229,12 @@ def test_compactions_and_live_tails_are_exact_or_not_told(
 def test_compactions_that_were_carried_are_not_counted_twice(home: Home) -> None:
     home.rotate()
     header_line, _, rest = home.live.read_bytes().partition(b"\n")
-    header = live_header.parse(header_line + b"\n", ID)
+    header = headers.parse_live(header_line + b"\n", ID)
     assert header is not None
     carried = command_line.boundary(7)
     bare = rest[header.carried_bytes :]
     home.live.write_bytes(
-        live_header.line(replace(header, carried_bytes=len(carried))) + carried + bare
+        headers.live_line(replace(header, carried_bytes=len(carried))) + carried + bare
     )
     found = only()
     assert (found.compactions, found.live_tail_bytes) == (3, len(bare))
@@ -332,7 +331,7 @@ def test_a_clone_of_a_rotated_session_continues_it(home: Home) -> None:
     late = as_lines(user("On", timestamp="2099-03-01T12:00:00.000Z"))
     clone.write_bytes(b"".join(oracle.bodies(DATA)[1:2]) + late)
     home.rotate()
-    assert [(path.stem, link.session, link.reason) for path, link in continuing.links()] == [
+    assert [(path.stem, link.session, link.reason) for path, link in listing.links()] == [
         (OTHER, ID, "same rows")
     ]
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sessrotate.reports import growth
-from sessrotate.reports.growth import Days
-from sessrotate.reports.model import Day, SegmentRow
+from sessrotate.reports import Day, SegmentRow, counting
+from sessrotate.reports.counting import Days
 
 TIMES = st.one_of(
     st.none(),
@@ -68,10 +67,10 @@ def test_bytes_are_of_the_day_of_their_record_or_of_the_one_before(
 
 def test_a_session_cannot_name_more_days_than_there_is_memory_for() -> None:
     days = Days()
-    for number in range(growth.MOST + 10):
+    for number in range(counting.MOST + 10):
         days.add(1, f"{1970 + number // 336}-{1 + number % 336 // 28:02}-{1 + number % 28:02}T00Z")
-    assert len(days.all()) == growth.MOST
-    assert sum(day.bytes for day in days.all()) == growth.MOST + 10
+    assert len(days.all()) == counting.MOST
+    assert sum(day.bytes for day in days.all()) == counting.MOST + 10
 
 
 def part(size: int, first: str | None, last: str | None) -> SegmentRow:
@@ -82,13 +81,13 @@ def part(size: int, first: str | None, last: str | None) -> SegmentRow:
 def test_all_bytes_of_segments_are_spread(
     entries: list[tuple[int, str | None, str | None]],
 ) -> None:
-    days = growth.spread(part(*entry) for entry in entries)
+    days = counting.spread(part(*entry) for entry in entries)
     assert sum(day.bytes for day in days) == sum(size for size, *_ in entries)
     assert all(day.bytes >= 0 for day in days)
 
 
 def test_a_segment_is_spread_evenly_over_its_time() -> None:
-    found = growth.spread([part(4800, "2026-02-27T12:00:00Z", "2026-03-01T12:00:00Z")])
+    found = counting.spread([part(4800, "2026-02-27T12:00:00Z", "2026-03-01T12:00:00Z")])
     assert found == (
         Day("2026-02-27", 1200),
         Day("2026-02-28", 2400),
@@ -97,13 +96,13 @@ def test_a_segment_is_spread_evenly_over_its_time() -> None:
 
 
 def test_a_segment_whose_clock_ran_backwards_is_spread_all_the_same() -> None:
-    found = growth.spread([part(10, "2026-03-02T12:00:00Z", "2026-03-01T12:00:00Z")])
+    found = counting.spread([part(10, "2026-03-02T12:00:00Z", "2026-03-01T12:00:00Z")])
     assert found == (Day("2026-03-01", 5), Day("2026-03-02", 5))
 
 
 def test_growths_are_added_day_by_day() -> None:
     one, other = (Day(None, 1), Day("2026-03-01", 2)), (Day("2026-03-01", 3), Day("2026-03-02", 4))
-    assert growth.together([one, other]) == (
+    assert counting.together([one, other]) == (
         Day(None, 1),
         Day("2026-03-01", 5),
         Day("2026-03-02", 4),
@@ -125,10 +124,10 @@ def test_days_are_shown_as_the_finest_periods_that_are_few_enough(
 ) -> None:
     begin = datetime(2026, 2, 28, tzinfo=UTC).date()
     days = [Day(str(begin), 7), Day(str(begin + timedelta(days=span)), 5), Day(None, 3)]
-    found = growth.by_period(days, 12)
+    found = counting.by_period(days, 12)
     assert (next(iter(found)), len(found)) == (first, rows)
     assert sum(found.values()) == 12
 
 
 def test_no_days_are_no_periods() -> None:
-    assert growth.by_period([], 12) == {}
+    assert counting.by_period([], 12) == {}

@@ -13,8 +13,7 @@ import pytest
 from sessrotate.clients.preview import Continues
 from sessrotate.errors import StorageError
 from sessrotate.reading import session
-from sessrotate.reports import listing
-from sessrotate.reports.session_info import SessionInfo
+from sessrotate.reports import SessionInfo, listing
 from sessrotate.segments import scan
 from sessrotate.system import in_use
 from support import command_line, fakes, oracle, processes

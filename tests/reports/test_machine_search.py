@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sessrotate.reading.holders import Around
-    from sessrotate.reading.search import Found
-    from sessrotate.reading.stretches import Window
-    from sessrotate.reports.session_info import SessionInfo
+    from sessrotate.reading.search import Found, Window
+    from sessrotate.reports import SessionInfo
     from support.homes import Home
 
 NEEDLES = [f"needle {n}" for n in range(40)]

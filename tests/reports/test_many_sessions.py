@@ -17,7 +17,7 @@ from sessrotate.archive import place
 from sessrotate.cli.archive import _plans
 from sessrotate.clients.claude import client as claude
 from sessrotate.in_place import operations
-from sessrotate.job.config import file
+from sessrotate.job import config
 from sessrotate.reading.search import Query
 from sessrotate.reports import discovery, machine_search
 from sessrotate.retention import put_away
@@ -42,7 +42,7 @@ def search() -> list[object]:
 LOOKS: dict[str, Callable[[], object]] = {
     "search": search,
     "list": lambda: [*discovery.sessions(hidden=True)],
-    "status": lambda: status.Look(file.parsed(""), time.time()).whole(homes.silent),
+    "status": lambda: status.Look(config.parsed(""), time.time()).whole(homes.silent),
     "doctor": doctor.look,
     "archive": lambda: [*_plans(put_away.wanted(1.0, None, LATER))],
 }

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate.archive import place
-from sessrotate.render.common import size
-from sessrotate.reports import listing, on_disk
+from sessrotate.render import size
+from sessrotate.reports import listing, next_steps
 from support import command_line, homes, oracle
 from support.command_line import ID, called
 from support.lines import as_lines
@@ -149,7 +149,7 @@ def test_on_disk_is_the_same_everywhere_and_has_what_lies_beside_a_session(home:
 @pytest.mark.usefixtures("home")
 def test_in_brief_a_session_is_as_old_as_in_the_list() -> None:
     named = {each.id: each.last_used for each in listing.sessions(hidden=True)}
-    brief = [each for client in on_disk.of_clients(place.archives()) for each in client.infos]
+    brief = [each for client in next_steps.of_clients(place.archives()) for each in client.infos]
     assert {each.id: each.last_used for each in brief} == named
     assert len(named) == 6
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.reports import session_info
-from sessrotate.reports.session_info import Wanted
+from sessrotate import reports
+from sessrotate.reports import Wanted
 from support.entries import NOW, entry
 
 NAMES = st.lists(
@@ -20,15 +20,15 @@ NAMES = st.lists(
 
 @given(NAMES)
 def test_a_short_name_finds_one_session_and_no_shorter_one_would(names: list[str]) -> None:
-    short = session_info.short_names(names)
+    short = reports.short_names(names)
     assert short.keys() == set(names)
     for name, told in short.items():
         assert name.startswith(told)
         others = [each for each in set(names) - {name} if each.startswith(told)]
         assert others == [] or told == name
-        longest = len(told) > session_info.SHORTEST
+        longest = len(told) > reports.SHORTEST
         assert not longest or any(each.startswith(told[:-1]) for each in set(names) - {name})
-        assert longest or told == name[: session_info.SHORTEST]
+        assert longest or told == name[: reports.SHORTEST]
 
 
 def test_files_that_share_the_name_of_a_session_go_by_their_own_ids() -> None:
@@ -41,7 +41,7 @@ def test_files_that_share_the_name_of_a_session_go_by_their_own_ids() -> None:
         entry("same", path=Path("/p/one")),
         entry("same", path=Path("/p/other")),
     ]
-    assert [each.name for each in session_info.unambiguous(found)] == [
+    assert [each.name for each in reports.unambiguous(found)] == [
         "session-1-aa6eaa51",
         "session-2-aa6eaa51",
         "7f04451b-1111",
@@ -60,7 +60,7 @@ def test_sessions_come_largest_first_by_the_live_file_then_by_the_archive() -> N
         entry("d", bytes=70),
         entry("e", bytes=5, archived_bytes=10_000),
     ]
-    assert [each.id for each in session_info.in_order(found)] == ["d", "c", "e", "b", "a"]
+    assert [each.id for each in reports.in_order(found)] == ["d", "c", "e", "b", "a"]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_what_nobody_used_is_listed_only_when_asked_for(standing: str) -> None:
     [("/a/b", "b"), ("/a/b/", "b"), ("C:\\a\\b", "b"), ("-a-b", "-a-b"), ("/", ""), ("", "")],
 )
 def test_the_last_part_of_a_folder_is_its_name_on_any_system(folder: str, last: str) -> None:
-    assert session_info.last_part(folder) == last
+    assert reports.last_part(folder) == last
 
 
 def test_the_age_is_that_of_the_last_record_not_of_the_file() -> None:

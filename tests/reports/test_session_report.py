@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 import generate_session
-from sessrotate.reports import session_report
+from sessrotate.reports import SessionReport, session_report
 from sessrotate.reports.counting import CALLS, LARGEST, TOOLS, Counts
-from sessrotate.reports.model import SessionReport
 from sessrotate.retention import put_away
 from support import report_oracle, sets
 from support.command_line import ID, boundary, row, session, write

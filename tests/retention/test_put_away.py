@@ -26,7 +26,7 @@ from sessrotate.model import Span
 from sessrotate.reading import session
 from sessrotate.retention import away_files, bring_back, prune, put_away, trash
 from sessrotate.retention.policy import Policy
-from sessrotate.system import in_use, lease, zstd
+from sessrotate.system import in_use, locks, zstd
 from sessrotate.units import DAY
 from support import command_line, homes
 from support.command_line import ID, append, called, row
@@ -365,11 +365,11 @@ def test_a_client_that_opens_it_as_it_leaves_brings_it_back(home: Home) -> None:
     begun = threading.Event()
     real = in_use.lease_from_writers
 
-    def leased(source: Any, wait: float) -> lease.Answer:
+    def leased(source: Any, wait: float) -> locks.Answer:
         answer = real(source, wait)
         threads.append(threading.Thread(target=write))
         threads[0].start()
-        while not lease.is_wanted(source.fd):
+        while not locks.is_lease_wanted(source.fd):
             pass
         return answer
 
@@ -400,7 +400,7 @@ def test_without_leases_whoever_still_writes_brings_it_back(
             put_it_away(home)
     assert home.live.read_bytes()[-len(more) :] == more
     assert whole(home).keys() == before.keys()
-    monkeypatch.setattr(lease, "SETTLE", 0)
+    monkeypatch.setattr(locks, "SETTLE", 0)
     put_it_away(home)
     assert home.stitched() == DATA + more
 
@@ -527,7 +527,7 @@ def test_sessions_are_wanted_by_their_last_record_or_by_when_they_would_be_delet
 
 
 def test_what_an_interrupted_run_began_is_wanted_first(home: Home) -> None:
-    homes.crashed(partial(put_it_away, home), "sessrotate.system.lease.settled")
+    homes.crashed(partial(put_it_away, home), "sessrotate.system.locks.settled")
     assert put_away.wanted(None, None, THEN) == [home.where]
     assert [finding.kind for finding in doctor.findings()] == ["interrupted"]
 

@@ -28,7 +28,7 @@ def _plain_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the files plain, so that they can be looked into, and wait for nobody."""
     monkeypatch.setattr("sessrotate.retention.away_files.compress", lambda *_: None)
     monkeypatch.setattr("sessrotate.system.in_use.writers", lambda _file: iter(()))
-    monkeypatch.setattr("sessrotate.system.lease.GRACE", 0)
+    monkeypatch.setattr("sessrotate.system.locks.GRACE", 0)
 
 
 def beside(*saves: bytes, deed: Callable[[Session], None]) -> Callable[[Session], None]:

@@ -54,7 +54,7 @@ def test_no_order_of_deeds_loses_a_line_and_restore_gives_all_back(deeds: list[s
     folder = Path(tempfile.mkdtemp(dir=fast_folder())).resolve()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(in_use, "writers", lambda *_: iter(()))
-        patch.setattr("sessrotate.system.lease.SETTLE", 0)
+        patch.setattr("sessrotate.system.locks.SETTLE", 0)
         try:
             home, whole = homes.home(folder, patch, DATA), DATA
             for number, deed in enumerate(deeds, start=100):

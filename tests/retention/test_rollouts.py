@@ -42,8 +42,8 @@ LATE: Final = b'{"timestamp":"2026-11-21T13:00:00.000Z","type":"event_msg","payl
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for nobody."""
-    monkeypatch.setattr("sessrotate.system.lease.GRACE", 0)
-    monkeypatch.setattr("sessrotate.system.lease.SETTLE", 0)
+    monkeypatch.setattr("sessrotate.system.locks.GRACE", 0)
+    monkeypatch.setattr("sessrotate.system.locks.SETTLE", 0)
     monkeypatch.setattr("sessrotate.retention.rollout_swap._PATIENCE", 0)
 
 

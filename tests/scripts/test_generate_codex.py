@@ -16,7 +16,7 @@ from generate_codex import Options
 from sessrotate.clients.codex import client as codex
 from sessrotate.clients.codex.reader import sight, view
 from sessrotate.clients.preview import EDGE
-from sessrotate.parsing.records import records
+from sessrotate.parsing import records
 
 SIZE = 3 << 20
 EVERY = (

@@ -16,7 +16,7 @@ from sessrotate.errors import DamagedError, InUseError, RefusedError, StorageErr
 from sessrotate.fs import files
 from sessrotate.model import Span
 from sessrotate.reports import discovery
-from sessrotate.segments import compressed_session, load, split
+from sessrotate.segments import compressed, load, split
 from sessrotate.segments.header_chain import Folder
 from support import sets
 from support.homes import packed
@@ -67,7 +67,7 @@ def test_it_is_found_listed_and_read(session: Path) -> None:
 
 def test_its_segments_hold_what_is_in_it(session: Path, tmp_path: Path) -> None:
     before = session.read_bytes()
-    with compressed_session.opened(session) as source:
+    with compressed.opened_session(session) as source:
         plan = split.prepare(source, sets.nothing, layout="numbered", codec="plain")
         split.execute(plan, source, tmp_path / "out", sets.nothing)
     assert sets.stitched(tmp_path / "out") == plain()
@@ -84,16 +84,16 @@ def test_it_is_not_changed_in_place(session: Path) -> None:
 def test_one_that_is_cut_is_damaged(session: Path, cut: int) -> None:
     session.write_bytes(session.read_bytes()[:cut])
     with pytest.raises(DamagedError):
-        compressed_session.opened(session)
+        compressed.opened_session(session)
 
 
 def test_one_that_changes_meanwhile_is_not_split(session: Path) -> None:
-    with compressed_session.opened(session) as source:
+    with compressed.opened_session(session) as source:
         source.check_unreplaced()
         os.utime(session, ns=(0, 1))
         with pytest.raises(InUseError):
             source.check_unreplaced()
-    with compressed_session.opened(session) as source:
+    with compressed.opened_session(session) as source:
         session.rename(session.with_suffix(".old"))
         session.write_bytes(packed(plain()))
         with pytest.raises(InUseError):
@@ -111,7 +111,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_obstacle(
         return unnamed(folder)
 
     monkeypatch.setattr(files, "_unnamed_file", elsewhere)
-    with compressed_session.opened(session) as source:
+    with compressed.opened_session(session) as source:
         assert b"".join(source.pieces(Span(0, source.size()))) == plain()
 
 
@@ -122,7 +122,7 @@ def test_no_room_for_what_is_in_it_is_told(session: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(files, "write_all", full)
     before = open_descriptors()
     with pytest.raises(StorageError, match="decompress the session"):
-        compressed_session.opened(session)
+        compressed.opened_session(session)
     assert open_descriptors() == before
 
 
@@ -133,8 +133,8 @@ def test_a_compressed_segment_is_none(session: Path, tmp_path: Path) -> None:
     files = sorted(path.name for path in (tmp_path / "out").glob("*.zst"))
     assert len(files) == 4
     for file in files:
-        assert not compressed_session.is_session(file)
+        assert not compressed.is_session(file)
         assert load.is_segment(Folder(tmp_path / "out"), file)
-    assert compressed_session.is_session(NAME)
+    assert compressed.is_session(NAME)
     assert not load.is_segment(Folder(session.parent), NAME)
     assert load.is_segment(Folder(session.parent), f"{ID}.1.jsonl.zst")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sessrotate.clients.claude import client as claude
 from sessrotate.model import Span
 from sessrotate.parsing.json_line import SMALL
-from sessrotate.segments import dating
+from sessrotate.segments import scan
 from sessrotate.system.source import Source
 from support.examples import examples
 from support.lines import row
@@ -56,8 +56,8 @@ def test_the_times_are_the_first_and_the_last_of_the_span(
         span = Span(len(around), len(around) + len(data))
         with Source(path) as source:
             found = (
-                dating.first(source, claude, span),
-                dating.last(source, claude, span),
+                scan.first(source, claude, span),
+                scan.last(source, claude, span),
             )
     times = slowly(b"\n".join(line for line in data.split(b"\n") if len(line) <= SMALL))
     times = times or slowly(data)
@@ -71,12 +71,12 @@ def test_a_record_behind_too_many_others_is_not_looked_for(
     undated = b'{"type":"mode"}\n'
     path.write_bytes(undated * 10 + row() + b"\n" + undated * 10)
     for most, found in ((10, None), (11, "2026-03-01T12:00:01.000Z")):
-        monkeypatch.setattr(dating, "MOST_LINES", most)
+        monkeypatch.setattr(scan, "MOST_LINES", most)
         with Source(path) as source:
             span = Span(0, source.size())
             assert (
-                dating.first(source, claude, span),
-                dating.last(source, claude, span),
+                scan.first(source, claude, span),
+                scan.last(source, claude, span),
             ) == (found, found)
 
 
@@ -85,14 +85,12 @@ def test_a_line_that_reaches_out_of_the_window_is_not_looked_at(
 ) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(row() + b"\n" + row(2, x="a" * 5000) + b"\n" + row(3))
-    monkeypatch.setattr(dating, "WINDOW", 2_000)
+    monkeypatch.setattr(scan, "WINDOW", 2_000)
     with Source(path) as source:
         middle = Span(len(row()) + 1, source.size() - len(row(3)) - 1)
         assert (
-            dating.first(source, claude, middle),
-            dating.last(source, claude, middle),
+            scan.first(source, claude, middle),
+            scan.last(source, claude, middle),
         ) == (None, None)
-        monkeypatch.setattr(dating, "WINDOW", 6_000)
-        assert (
-            dating.first(source, claude, middle) == dating.last(source, claude, middle) is not None
-        )
+        monkeypatch.setattr(scan, "WINDOW", 6_000)
+        assert scan.first(source, claude, middle) == scan.last(source, claude, middle) is not None

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from sessrotate import open_session
 from sessrotate.clients.codex import client as codex
 from sessrotate.model import Boundary, Span
-from sessrotate.segments import dating, load
+from sessrotate.segments import load, scan
 from sessrotate.system.source import PIECE
 from support import homes, sets
 from support.conformance.specimen import Specimen, specimens
@@ -141,7 +141,7 @@ def test_a_line_of_290_mb_is_told_in_constant_memory() -> None:
 
     tracemalloc.start()
     try:
-        found = dating.boundary(codex, body, 7)
+        found = scan.boundary(codex, body, 7)
         assert tracemalloc.get_traced_memory()[1] < 4 * MIB
     finally:
         tracemalloc.stop()
@@ -155,8 +155,8 @@ def test_only_what_the_scan_finds_opens_a_segment(of: Specimen) -> None:
     data = of.made(1)
     start = of.boundaries(data)[0]
     line = data[start : data.index(b"\n", start)]
-    assert dating.boundary(of.client, lambda: [line]) is not None
-    assert dating.boundary(of.client, lambda: [line.replace(marked, escaped)]) is None
+    assert scan.boundary(of.client, lambda: [line]) is not None
+    assert scan.boundary(of.client, lambda: [line.replace(marked, escaped)]) is None
 
 
 @every_client
@@ -176,5 +176,5 @@ def test_it_does_not_matter_in_what_pieces_the_line_comes(
         yield data[at:]
 
     assert isinstance(whole, Boundary)
-    assert dating.boundary(of.client, body) == whole
-    assert dating.time(of.client, body) == whole.timestamp
+    assert scan.boundary(of.client, body) == whole
+    assert scan.time(of.client, body) == whole.timestamp

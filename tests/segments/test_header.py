@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.model import LAYOUTS
-from sessrotate.segments import header
-from sessrotate.segments.header import Header
+from sessrotate.segments import headers
+from sessrotate.segments.headers import Header
 
 DIGESTS = st.text("0123456789abcdef", min_size=32, max_size=32).map("xxh3_128:".__add__)
 COUNTS = st.integers(0, 1 << 62)
 NAMES = st.text(max_size=60)
 
-headers = st.builds(
+drawn = st.builds(
     Header,
     layout=st.sampled_from(LAYOUTS),
     parent=NAMES,
@@ -44,20 +44,20 @@ SAMPLE = Header(
 )
 
 
-@given(headers)
+@given(drawn)
 def test_a_header_reads_back_as_it_was_written(value: Header) -> None:
-    assert header.parse(header.line(value)) == value
+    assert headers.parse(headers.line(value)) == value
 
 
-@given(headers)
+@given(drawn)
 def test_a_header_is_one_line_of_ascii(value: Header) -> None:
-    line = header.line(value)
+    line = headers.line(value)
     assert line.isascii()
     assert line.index(b"\n") == len(line) - 1
 
 
 def test_a_header_has_the_fields_of_the_proposal_first() -> None:
-    assert list(json.loads(header.line(SAMPLE))) == [
+    assert list(json.loads(headers.line(SAMPLE))) == [
         "type",
         "subtype",
         "parentFile",
@@ -70,7 +70,7 @@ def test_a_header_has_the_fields_of_the_proposal_first() -> None:
 
 @given(st.binary(max_size=300))
 def test_arbitrary_bytes_are_no_header(data: bytes) -> None:
-    assert header.parse(data) is None
+    assert headers.parse(data) is None
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,6 @@ def test_arbitrary_bytes_are_no_header(data: bytes) -> None:
     ],
 )
 def test_a_forged_header_is_none(old: bytes, new: bytes) -> None:
-    line = header.line(SAMPLE)
+    line = headers.line(SAMPLE)
     assert old in line
-    assert header.parse(line.replace(old, new)) is None
+    assert headers.parse(line.replace(old, new)) is None

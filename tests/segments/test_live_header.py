@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from sessrotate.segments import live_header
-from sessrotate.segments.header import MAX_LINE
-from sessrotate.segments.live_header import LiveHeader
+from sessrotate.segments import headers
+from sessrotate.segments.headers import MAX_LINE, LiveHeader
 from sessrotate.system.digest import ZERO
 
 DIGEST: Final = "xxh3_128:" + "0123456789abcdef" * 2
@@ -38,7 +37,7 @@ ids: Final = st.text(
     max_size=80,
 ).filter(lambda name: name not in {".", ".."})
 
-headers: Final = st.builds(
+DRAWN: Final = st.builds(
     LiveHeader,
     root=ids,
     index=st.integers(1, 2**53 - 1),
@@ -52,44 +51,48 @@ headers: Final = st.builds(
 )
 
 
-@given(headers)
+@given(DRAWN)
 def test_what_is_written_is_read(header: LiveHeader) -> None:
-    line = live_header.line(header)
-    assert live_header.parse(line, header.root) == header
+    line = headers.live_line(header)
+    assert headers.parse_live(line, header.root) == header
     assert line.isascii()
     assert line.count(b"\n") == 1
     assert line.endswith(b"\n")
-    assert live_header.prefix(header) == len(line) + header.carried_bytes
+    assert headers.prefix(header) == len(line) + header.carried_bytes
 
 
 def test_no_client_takes_it_for_a_row() -> None:
-    fields: dict[str, Any] = json.loads(live_header.line(HEADER))
+    fields: dict[str, Any] = json.loads(headers.live_line(HEADER))
     assert fields["type"] == "segment_header"
     assert not {"uuid", "subtype", "message", "sessionId"} & set(fields)
     assert fields["parentFile"] == "s.1.jsonl"
 
 
 def test_the_header_of_another_session_is_none() -> None:
-    assert live_header.parse(live_header.line(HEADER), "other") is None
+    assert headers.parse_live(headers.live_line(HEADER), "other") is None
 
 
 def test_the_first_live_segment_of_all_has_no_header() -> None:
-    assert live_header.parse(live_header.line(replace(HEADER, index=0)), "s") is None
+    assert headers.parse_live(headers.live_line(replace(HEADER, index=0)), "s") is None
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_header_or_none(data: bytes) -> None:
-    for text in (data, b'{"type":"segment_header",' + data, live_header.line(HEADER)[:-2] + data):
-        found = live_header.parse(text, "s")
-        assert found is None or live_header.line(found) == text
+    for text in (
+        data,
+        b'{"type":"segment_header",' + data,
+        headers.live_line(HEADER)[:-2] + data,
+    ):
+        found = headers.parse_live(text, "s")
+        assert found is None or headers.live_line(found) == text
 
 
-@given(st.integers(0, len(live_header.line(HEADER)) - 1), st.integers(0, 255))
+@given(st.integers(0, len(headers.live_line(HEADER)) - 1), st.integers(0, 255))
 def test_one_changed_byte_makes_another_header_or_none(at: int, byte: int) -> None:
-    line = bytearray(live_header.line(HEADER))
+    line = bytearray(headers.live_line(HEADER))
     line[at] = byte
-    found = live_header.parse(bytes(line), "s")
-    assert found is None or live_header.line(found) == bytes(line)
+    found = headers.parse_live(bytes(line), "s")
+    assert found is None or headers.live_line(found) == bytes(line)
 
 
 VALUES: Final[list[object]] = [
@@ -116,27 +119,27 @@ VALUES: Final[list[object]] = [
 def test_a_forged_value_is_a_header_only_if_we_could_have_written_it(
     key: str, value: object
 ) -> None:
-    fields = {**json.loads(live_header.line(HEADER)), key: value}
-    found = live_header.parse(_dump(fields), "s")
+    fields = {**json.loads(headers.live_line(HEADER)), key: value}
+    found = headers.parse_live(_dump(fields), "s")
     is_a_time = key == "timestamp" and (value is None or isinstance(value, str))
     assert found is None or is_a_time
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
-@pytest.mark.parametrize("key", list(json.loads(live_header.line(HEADER))["sessrotate"]))
+@pytest.mark.parametrize("key", list(json.loads(headers.live_line(HEADER))["sessrotate"]))
 def test_a_forged_value_of_ours_is_none(key: str, value: object) -> None:
-    fields = json.loads(live_header.line(HEADER))
+    fields = json.loads(headers.live_line(HEADER))
     fields["sessrotate"][key] = value
-    assert live_header.parse(_dump(fields), "s") is None
+    assert headers.parse_live(_dump(fields), "s") is None
 
 
 def test_what_we_do_not_write_is_not_ours() -> None:
-    fields = json.loads(live_header.line(HEADER))
-    assert live_header.parse(_dump({**fields, "more": 1}), "s") is None
-    assert live_header.parse(json.dumps(fields).encode() + b"\n", "s") is None
-    assert live_header.parse(live_header.line(HEADER)[:-1], "s") is None
-    assert live_header.parse(live_header.line(HEADER) * 2, "s") is None
-    assert live_header.parse(b'{"type":"segment_header",' + b"[" * (MAX_LINE - 100), "s") is None
+    fields = json.loads(headers.live_line(HEADER))
+    assert headers.parse_live(_dump({**fields, "more": 1}), "s") is None
+    assert headers.parse_live(json.dumps(fields).encode() + b"\n", "s") is None
+    assert headers.parse_live(headers.live_line(HEADER)[:-1], "s") is None
+    assert headers.parse_live(headers.live_line(HEADER) * 2, "s") is None
+    assert headers.parse_live(b'{"type":"segment_header",' + b"[" * (MAX_LINE - 100), "s") is None
 
 
 def _dump(fields: object) -> bytes:

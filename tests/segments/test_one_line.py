@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from sessrotate.model import Count, Digest
-from sessrotate.segments import one_line
+from sessrotate.parsing import json_typed
 from sessrotate.system.digest import ZERO
 
 if TYPE_CHECKING:
@@ -45,21 +45,21 @@ WHOLE = Value("s", (1, 2), 1.5, Inner(ZERO))
 
 @given(VALUES)
 def test_what_is_written_is_read_and_is_one_line_of_ascii(value: Value) -> None:
-    line = one_line.dump(value)
-    assert one_line.parse(line, Value) == value
+    line = json_typed.dump_line(value)
+    assert json_typed.parse_line(line, Value) == value
     assert line.isascii()
     assert line.index(b"\n") == len(line) - 1
 
 
 @given(VALUES, st.data())
 def test_any_other_bytes_are_no_value(value: Value, draw: st.DataObject) -> None:
-    line = one_line.dump(value)
+    line = json_typed.dump_line(value)
     at = draw.draw(st.integers(0, len(line)))
     other = (
         line[:at] + draw.draw(st.binary(max_size=3)) + line[draw.draw(st.integers(at, at + 2)) :]
     )
-    found = one_line.parse(other, Value)
-    assert found is None or one_line.dump(found) == other
+    found = json_typed.parse_line(other, Value)
+    assert found is None or json_typed.dump_line(found) == other
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_any_other_bytes_are_no_value(value: Value, draw: st.DataObject) -> None
 def test_what_we_would_not_write_is_no_value(
     change: Callable[[dict[str, object]], dict[str, object]],
 ) -> None:
-    told = json.loads(one_line.dump(WHOLE))
-    assert one_line.parse(json.dumps(told).encode() + b"\n", Value) == WHOLE
-    assert one_line.parse(json.dumps(change(told)).encode() + b"\n", Value) is None
-    assert one_line.parse(json.dumps(told).encode(), Value) is None
+    told = json.loads(json_typed.dump_line(WHOLE))
+    assert json_typed.parse_line(json.dumps(told).encode() + b"\n", Value) == WHOLE
+    assert json_typed.parse_line(json.dumps(change(told)).encode() + b"\n", Value) is None
+    assert json_typed.parse_line(json.dumps(told).encode(), Value) is None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import InUseError, NotASessionError
-from sessrotate.parsing import json_line, needle
+from sessrotate.parsing import candidates, json_line
 from sessrotate.segments import scan
 from sessrotate.system.source import Source
 from support import oracle, sets
@@ -58,10 +58,10 @@ def test_the_boundaries_are_those_of_the_whole_file(
 
 @given(st.binary(max_size=60), st.integers(0, 70), st.integers(0, 70))
 def test_the_c_librarys_search_means_what_pythons_does(data: bytes, start: int, end: int) -> None:
-    memmem = needle.memmem()
+    memmem = candidates.memmem()
     if memmem is None:
         pytest.skip("this system's C library has no memmem")
-    ours, theirs = needle.Finder(64, memmem=memmem), needle.Finder(64, memmem=None)
+    ours, theirs = candidates.Finder(64, memmem=memmem), candidates.Finder(64, memmem=None)
     ours.view[: len(data)] = theirs.view[: len(data)] = data
     for wanted in (data[3:6], data[1:2], b"ab", b"\0\0"):
         if wanted:

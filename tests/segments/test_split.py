@@ -13,7 +13,7 @@ import pytest
 from sessrotate import fs
 from sessrotate.errors import InUseError, NotASessionError, RefusedError, StorageError
 from sessrotate.model import Codec
-from sessrotate.segments import dating, split
+from sessrotate.segments import scan, split
 from sessrotate.system.source import Source
 from support import sets
 from support.lines import BOUNDARY_LINE, row, session
@@ -263,7 +263,7 @@ def test_only_the_plan_reads_when_a_segment_was_written(
     path.write_bytes(session(2) + row(8))
     with Source(path) as opened:
         plan = split.prepare(opened, sets.nothing, layout="numbered", codec="plain")
-        monkeypatch.delattr(dating, "times")
+        monkeypatch.delattr(scan, "times")
         with path.open("ab") as file:
             file.write(b"\n" + row(9))
         split.execute(plan, opened, tmp_path / "out", sets.nothing)

@@ -16,12 +16,10 @@ from msgspec.structs import replace
 
 from sessrotate import status
 from sessrotate.archive import place
-from sessrotate.clients.claude.trim import new_name
+from sessrotate.clients.claude.cleanup import new_name
 from sessrotate.in_place import operations, recover, seal
-from sessrotate.job import run
-from sessrotate.job.config import file as config_file
-from sessrotate.reports import discovery, on_disk
-from sessrotate.status import remembered
+from sessrotate.job import config, run
+from sessrotate.reports import discovery, next_steps
 from sessrotate.system import in_use, user_folders
 from support import command_line
 from support.command_line import ID, called, on_terminal, write
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
-    from sessrotate.reports.on_disk import OnDisk
+    from sessrotate.reports.next_steps import OnDisk
     from sessrotate.status import Status
 
 DATA: Final = command_line.session(boundaries=6, rows=20, padding=30_000)
@@ -69,13 +67,13 @@ def known() -> dict[str, dict[str, Any]]:
 
 
 def looked() -> Status:
-    found = status.Look(config_file.read(None).settings, time.time()).whole(silent)
+    found = status.Look(config.read(None).settings, time.time()).whole(silent)
     return replace(found, clients=tuple(on_disk_of(found.clients)))
 
 
 def to_tidy() -> tuple[int, int, set[str]]:
     """Return what the plan of `tidy` gains, of how many sessions, and for which it fails."""
-    planned = run.plan(config_file.read(None).settings.for_tidying, time.time(), silent)
+    planned = run.plan(config.read(None).settings.for_tidying, time.time(), silent)
     found = [each for stage in planned.stages for each in stage.outcomes]
     gaining = [each for each in found if each.result == "planned" and each.gained > 0]
     failing = {each.session for each in found if each.result == "failed"}
@@ -85,7 +83,7 @@ def to_tidy() -> tuple[int, int, set[str]]:
 def figures() -> tuple[int, int, set[str]]:
     """Return what the status says is to gain; what it says of the disk is what there is."""
     found = looked()
-    assert on_disk_of(found.clients) == on_disk_of(on_disk.of_clients(place.archives()))
+    assert on_disk_of(found.clients) == on_disk_of(next_steps.of_clients(place.archives()))
     return found.gain, found.worth, set(found.failing)
 
 
@@ -239,7 +237,7 @@ def test_what_another_version_found_is_not_known(
 ) -> None:
     beside(home).unlink()
     looked()
-    monkeypatch.setattr(remembered, "__version__", "0.0.1")
+    monkeypatch.setattr(status, "__version__", "0.0.1")
     looked()
     assert read == [ID, ID]
 
@@ -262,7 +260,7 @@ def test_what_changes_while_it_is_read_is_read_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(operations, "plan_session", plan)
-        patch.setattr(remembered, "discovery", SimpleNamespace(in_brief=brief))
+        patch.setattr(status, "discovery", SimpleNamespace(in_brief=brief))
         looked()
     assert not user_folders.cache_file().exists()
     assert figures() == to_tidy()

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sessrotate.parsing.records import Record, records
+from sessrotate.parsing import Record, records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

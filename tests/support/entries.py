@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate.clients.preview import Title
-from sessrotate.reports.session_info import SessionInfo
+from sessrotate.reports import SessionInfo
 
 if TYPE_CHECKING:
     from sessrotate.clients.preview import TitleSource

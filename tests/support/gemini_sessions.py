@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sessrotate.clients.protocol import Reader
-    from sessrotate.parsing.records import Record
+    from sessrotate.parsing import Record
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "gemini"
 APPENDED = sorted(FIXTURES.rglob("*.jsonl"))

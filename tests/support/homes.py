@@ -19,7 +19,7 @@ import pytest
 from sessrotate.archive import place, state
 from sessrotate.errors import RefusedError, SessrotateError
 from sessrotate.in_place import operations, waiting
-from sessrotate.system import lease
+from sessrotate.system import locks
 from support import sets
 from support.command_line import ID, append, write
 from support.crash.changes import Faults, Killed
@@ -242,7 +242,7 @@ def another(home: Home, name: str, data: bytes) -> None:
 def without_leases(patch: pytest.MonkeyPatch) -> None:
     """Be on a system that knows no leases, where nobody needs to be waited for."""
     lack(patch, "leases")
-    patch.setattr(lease, "SETTLE", 0)
+    patch.setattr(locks, "SETTLE", 0)
 
 
 # ── nothing changed ──────────────────────────────────────────────────────────────────────────

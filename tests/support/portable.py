@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import platforms
 from sessrotate.in_place import waiting
-from sessrotate.system import lease
+from sessrotate.system import locks
 
 if TYPE_CHECKING:
     import pytest
 
 
-_SETTLE: Final = lease.SETTLE
+_SETTLE: Final = locks.SETTLE
 _is_over: Final = waiting.is_over
 
 
@@ -28,13 +28,13 @@ def become_portable(patch: pytest.MonkeyPatch) -> None:
     goes by, have tests of their own (`in_place/test_waiting.py`, `crash/test_waiting_kills.py`).
     """
     patch.setattr(platforms, "HERE", platforms.PORTABLE)
-    patch.setattr(lease, "SETTLE", 0)
+    patch.setattr(locks, "SETTLE", 0)
     patch.setattr(waiting, "is_over", lambda *_, **__: True)
 
 
 def have_quiet(patch: pytest.MonkeyPatch, day: float) -> None:
     """Have the quiet day, of which nothing is left out, last for so many seconds."""
-    patch.setattr(lease, "SETTLE", _SETTLE)
+    patch.setattr(locks, "SETTLE", _SETTLE)
     patch.setattr(waiting, "is_over", _is_over)
     patch.setattr(waiting, "QUIET", day)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sessrotate import open_session
-from sessrotate.parsing.records import on_one_line
+from sessrotate.parsing import on_one_line
 from support.command_line import piped
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Final
 
-from sessrotate.render import report_page
-from sessrotate.reports.model import MachineReport, SessionReport
+from sessrotate.render import report_json
+from sessrotate.reports import MachineReport, SessionReport
 from support.export.browser import Browser
 
 SOON: Final = "new Promise((done) => setTimeout(done, 120))"
@@ -15,7 +15,7 @@ SOON: Final = "new Promise((done) => setTimeout(done, 120))"
 
 def made(folder: Path, name: str, report: MachineReport | list[SessionReport]) -> Path:
     page = folder / f"{name}.html"
-    page.write_bytes(b"".join(report_page.pieces(report, 1_795_000_000.0)))
+    page.write_bytes(b"".join(report_json.page(report, 1_795_000_000.0)))
     return page
 
 

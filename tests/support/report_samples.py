@@ -8,9 +8,9 @@ from typing import Any, Final, get_args
 
 from msgspec.structs import replace
 
-from sessrotate.clients.kinds import Kind
+from sessrotate.clients.view import LineKind
 from sessrotate.model import Boundary
-from sessrotate.reports.model import (
+from sessrotate.reports import (
     Contents,
     Day,
     LargeLine,
@@ -104,7 +104,7 @@ def contents(whole: int, session: str) -> Contents:
             offset=number * 100_000 + 17,
             within=number * 1000 + 17,
             bytes=int(6.1 * MIB / (1 + number / 3)),
-            kind=get_args(Kind)[4 if number % 3 else 5],
+            kind=get_args(LineKind)[4 if number % 3 else 5],
             tool=list(TOOLS)[number % 4] if number % 3 else None,
         )
         for number in range(10)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate.errors import InUseError
-from sessrotate.system import in_use, lease
+from sessrotate.system import in_use, locks
 from support import command_line, homes, processes
 from support.abilities import needs_open_files
 from support.command_line import ID, called, row, write
@@ -205,7 +205,7 @@ def test_a_writer_that_ends_in_time_is_no_hindrance(
 ) -> None:
     process = holding(home.live, os.O_WRONLY)
     monkeypatch.setattr(in_use, "check_unused", lambda *_, **__: None)
-    real = lease.read
+    real = locks.read_lease
 
     def read(fd: int) -> object:
         answer = real(fd)
@@ -213,7 +213,7 @@ def test_a_writer_that_ends_in_time_is_no_hindrance(
             process.communicate()
         return answer
 
-    monkeypatch.setattr(lease, "read", read)
+    monkeypatch.setattr(locks, "read_lease", read)
     home.rotate(wait=30)
     assert home.stitched() == DATA
 

@@ -9,7 +9,7 @@ import pytest
 
 from sessrotate import fs
 from sessrotate.in_place import waiting
-from sessrotate.system import lease
+from sessrotate.system import locks
 from support import command_line
 from support.abilities import needs_leases
 from support.command_line import row
@@ -31,14 +31,14 @@ def test_a_read_lease_is_refused_while_somebody_may_write(tmp_path: Path) -> Non
     path.touch()
     reader = os.open(path, os.O_RDONLY)
     writer = os.open(path, os.O_WRONLY)
-    assert lease.read(reader) == "busy"
+    assert locks.read_lease(reader) == "busy"
     os.close(writer)
-    assert lease.read(reader) == "taken"
-    assert not lease.is_wanted(reader)
+    assert locks.read_lease(reader) == "taken"
+    assert not locks.is_lease_wanted(reader)
     with pytest.raises(BlockingIOError):
         os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-    assert lease.is_wanted(reader)
-    lease.release(reader)
+    assert locks.is_lease_wanted(reader)
+    locks.release_lease(reader)
     os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
     os.close(reader)
 
@@ -48,21 +48,21 @@ def test_a_write_lease_needs_to_be_the_only_one(tmp_path: Path) -> None:
     path = tmp_path / "file"
     mine = os.open(path, os.O_RDWR | os.O_CREAT)
     other = os.open(path, os.O_RDONLY)
-    assert lease.write(mine) == "busy"
+    assert locks.write_lease(mine) == "busy"
     os.close(other)
-    assert lease.write(mine) == "taken"
-    lease.release(mine)
+    assert locks.write_lease(mine) == "taken"
+    locks.release_lease(mine)
     os.close(mine)
 
 
 @needs_leases
 def test_what_has_no_leases_says_so(tmp_path: Path) -> None:
     reading, writing = os.pipe()
-    assert lease.read(reading) == "none"
+    assert locks.read_lease(reading) == "none"
     os.close(reading)
     os.close(writing)
     folder = os.open(tmp_path, os.O_RDONLY)
-    assert lease.read(folder) in {"none", "taken"}
+    assert locks.read_lease(folder) in {"none", "taken"}
     os.close(folder)
 
 
@@ -71,26 +71,26 @@ def test_a_system_without_leases_says_so(tmp_path: Path, monkeypatch: pytest.Mon
     path.touch()
     fd = os.open(path, os.O_RDONLY)
     lack(monkeypatch, "leases")
-    assert (lease.read(fd), lease.write(fd)) == ("none", "none")
+    assert (locks.read_lease(fd), locks.write_lease(fd)) == ("none", "none")
     os.close(fd)
 
 
 @pytest.mark.parametrize("last", ["taken", "none"])
-def test_who_waits_asks_again_until_nobody_is_in_the_way(last: lease.Answer) -> None:
-    answers: list[lease.Answer] = [last, "busy", "busy"]
+def test_who_waits_asks_again_until_nobody_is_in_the_way(last: locks.Answer) -> None:
+    answers: list[locks.Answer] = [last, "busy", "busy"]
     asked: list[int] = []
 
-    def ask(fd: int) -> lease.Answer:
+    def ask(fd: int) -> locks.Answer:
         asked.append(fd)
         return answers.pop()
 
-    assert lease.within(60, ask, 7) == last
+    assert locks.within(60, ask, 7) == last
     assert asked == [7, 7, 7]
 
 
 def test_who_has_waited_long_enough_is_told_that_it_is_busy() -> None:
-    answers: list[lease.Answer] = ["taken", "busy"]
-    assert lease.within(-1, lambda _fd: answers.pop(), 7) == "busy"
+    answers: list[locks.Answer] = ["taken", "busy"]
+    assert locks.within(-1, lambda _fd: answers.pop(), 7) == "busy"
     assert answers == ["taken"]
 
 

@@ -6,7 +6,7 @@ import os
 import struct
 from typing import Any, Final
 
-from sessrotate.system import open_on_macos
+from sessrotate.system import in_use
 
 FILE: Final = (16_777_220, 1 << 40)
 READS, WRITES, APPENDS = 1, 3, 2 | 8
@@ -57,7 +57,7 @@ def test_those_that_have_it_open_for_writing_are_named_once_and_no_others() -> N
             os.getpid(): [(WRITES, *FILE)],
         }
     )
-    assert [*open_on_macos.writing({FILE}, libproc)] == [(7, FILE), (11, FILE)]
+    assert [*in_use.writers_on_macos({FILE}, libproc)] == [(7, FILE), (11, FILE)]
 
 
 def test_what_libproc_does_not_say_is_left_out() -> None:
@@ -65,4 +65,4 @@ def test_what_libproc_does_not_say_is_left_out() -> None:
         def __getattr__(self, _name: str) -> object:
             return lambda *_: -1
 
-    assert not [*open_on_macos.writing({FILE}, Silent())]
+    assert not [*in_use.writers_on_macos({FILE}, Silent())]

@@ -10,7 +10,7 @@ import pytest
 
 from sessrotate.errors import RefusedError
 from sessrotate.job import schedule
-from sessrotate.system import ownership
+from sessrotate.system import inside
 from support import command_line, homes
 from support.command_line import ID, called
 from support.homes import Home, snapshot
@@ -106,13 +106,13 @@ def test_what_is_not_there_yet_is_judged_by_the_folder_that_is(
 ) -> None:
     path = tmp_path / "a" / "b" / "c"
     if os.geteuid() == 0:
-        ownership.check(path)
+        inside.check_owner(path)
         os.chown(tmp_path, SOMEBODY, -1)
         owner = f"user {SOMEBODY}"
     else:
         owner = f"the user {pwd.getpwuid(os.geteuid()).pw_name}"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     with pytest.raises(RefusedError, match=f"belongs to {owner}"):
-        ownership.check(path)
+        inside.check_owner(path)
     monkeypatch.setattr(os, "geteuid", lambda: 1)
-    ownership.check(path)
+    inside.check_owner(path)

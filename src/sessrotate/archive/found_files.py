@@ -24,14 +24,14 @@ from sessrotate.archive.record import Intent, Operation, Record, Waiting
 from sessrotate.clients.common import is_folder, is_link, names_in
 from sessrotate.errors import DamagedError, SessrotateError, printable, storage
 from sessrotate.model import Span
-from sessrotate.segments import compressed, live_header, load, manifest
-from sessrotate.segments.live_header import LiveHeader
+from sessrotate.segments import compressed, headers, load, manifest
+from sessrotate.segments.headers import LiveHeader
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system import disk_use
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
-    from sessrotate.archive.recovery_table import Drafted, Match
+    from sessrotate.archive.record import Drafted, Match
 
 
 class Restored(Struct, frozen=True):
@@ -121,7 +121,7 @@ class FoundFiles(Struct, frozen=True, kw_only=True):
     @property
     def own(self) -> int:
         """How many bytes at the beginning of the live file are ours, in any case: its header."""
-        return 0 if self.header is None else len(live_header.line(self.header))
+        return 0 if self.header is None else len(headers.live_line(self.header))
 
 
 def with_way_out(place: Place, error: DamagedError) -> DamagedError:
@@ -229,7 +229,7 @@ def look(
         if file is not None:
             file.freeze()
     line = b"" if source is None else live_tail.first_line(source)
-    header = live_header.parse(line, place.session)
+    header = headers.parse_live(line, place.session)
     is_pack = False
     if pack is not None and source is not None:  # to ask one that was put away takes long
         is_pack = _is(pack, os.fstat(source.fd))

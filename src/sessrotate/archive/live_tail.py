@@ -1,31 +1,38 @@
-"""Whether a file is the live tail of a rotated session, and which archive it goes on from.
+"""Whether a file is the live tail of a rotated session: its archive, and its own segments.
 
 Rule: by content alone, never by a name. A header counts only with the lines that it was written
 for: a client copies it into a fork, and changes those. An archive fits if it ends where the header
 says that the file begins, with the same body before. Only reads.
+
+Whoever rotates a live file and whoever reads it ask here for its segments, so that one has the same
+number, place and times before it is archived and after it.
 """
 
 from __future__ import annotations
 
 import stat
 from collections.abc import Iterable, Iterator
+from functools import partial
 from io import FileIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from sessrotate import clients, names
 from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.record import HEAD, Mark
-from sessrotate.errors import DamagedError, SessrotateError, storage
-from sessrotate.model import Boundary, SealedSegment, Span
-from sessrotate.segments import live_header, scan
-from sessrotate.segments.header import MAX_LINE
-from sessrotate.segments.live_header import LiveHeader
+from sessrotate.errors import DamagedError, InUseError, SessrotateError, storage
+from sessrotate.model import Boundary, Scan, SealedSegment, Segment, Span
+from sessrotate.segments import headers, manifest, scan
+from sessrotate.segments.headers import MAX_LINE, LiveHeader
 from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import SegmentFile, SegmentSet, body_pieces, content, opened
 from sessrotate.system import inside
 from sessrotate.system.source import Source
+
+if TYPE_CHECKING:
+    from sessrotate.clients.protocol import Client
 
 
 def tail_header(path: Path, but: str | None = None) -> LiveHeader | None:
@@ -38,7 +45,7 @@ def tail_header(path: Path, but: str | None = None) -> LiveHeader | None:
         if not begins_so(path):
             return None
         with Source.itself(path) as source:
-            header = live_header.parse(first_line(source))
+            header = headers.parse_live(first_line(source))
             if header is None or header.root == but:
                 return None
             if misfit(header, source) is None:
@@ -82,7 +89,7 @@ def has_all_of(
     `header` is the live file's. Where in the history a file begins, its header says.
     """
     start, at = body_of(header)
-    old_start, other = body_of(live_header.parse(first_line(old), session))
+    old_start, other = body_of(headers.parse_live(first_line(old), session))
     size, position = old.size(), other
     end = size if live is None else min(size, other + max(0, start - old_start))
     for part in () if segments is None else segments.parts:
@@ -117,12 +124,12 @@ def _first(segments: SegmentSet, part: SegmentFile, size: int) -> Iterator[memor
 
 def body_of(header: LiveHeader | None) -> tuple[int, int]:
     """Return where in the history, and where in its file, what stands behind a header begins."""
-    return (0, 0) if header is None else (header.start, live_header.prefix(header))
+    return (0, 0) if header is None else (header.start, headers.prefix(header))
 
 
 def misfit(header: LiveHeader, live: Source) -> str | None:
     """Return what of a live file is not what its header says any more; None if all is."""
-    begin = len(live_header.line(header))
+    begin = len(headers.live_line(header))
     if not is_at(live, begin, Mark(header.carried_bytes, header.carried_digest)):
         return "the lines carried along were changed"
     start = begin + header.carried_bytes
@@ -151,7 +158,7 @@ def cut(header: LiveHeader, live: Source) -> Cut | None:
     2.1.287 trims what was rotated at it. Behind the very lines that were carried along, another
     one would be the same, edited.
     """
-    begin = len(live_header.line(header))
+    begin = len(headers.live_line(header))
     if header.carried_bytes and is_at(
         live, begin, Mark(header.carried_bytes, header.carried_digest)
     ):
@@ -201,3 +208,42 @@ def begins_alike(live: Source, archive: Path, listed: Manifest) -> bool:
             begin = begin[: min(HEAD, live.size())]
             return bool(begin) and begin == live.read_at(0, len(begin))
     return False
+
+
+def segments(
+    source: Source,
+    client: Client,
+    scanned: Scan,
+    prefix: int = 0,
+    *,
+    number: int = 0,
+    start: int = 0,
+    is_cut: bool = False,
+) -> tuple[Segment, ...]:
+    """Return the segments of a file's body, which begins at offset `prefix`.
+
+    In the history it begins at `start`, in bytes, and the first segment has this `number`. If the
+    client cut the body (`is_cut`), that segment is what it kept, and opened by nothing but its
+    first line's time.
+    """
+    parts = manifest.spans(scanned, prefix, is_cut=is_cut)
+    if is_cut:
+        kept, _ = parts[0]
+        time = scan.time(client, partial(source.pieces, kept))
+        parts[0] = (kept, Boundary(kept.start, timestamp=time))
+    times = scan.times(source, client, parts)
+    return manifest.planned(parts, times, number=number, shift=start - prefix, is_cut=is_cut)
+
+
+def check_unshifted(source: Source, client: Client, boundary: Boundary | None, end: int) -> None:
+    """Raise InUseError if what was read before a compaction is not where it was.
+
+    A client that takes a message back from before it (2.0.76 and later) moves all that follows.
+    """
+    if boundary is None:
+        return
+    start = boundary.offset
+    line = Span(start, source.line_end(start, end))
+    is_begun = not start or source.read_at(start - 1, 1) == b"\n"
+    if not is_begun or client.boundary(source.pieces(line), line) != boundary:
+        raise InUseError("The session was changed while it was read; try again.")

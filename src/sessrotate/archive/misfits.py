@@ -20,7 +20,7 @@ from sessrotate.archive import away_file, live_tail, place
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.late_lines import left
 from sessrotate.archive.place import Place, that_wait
-from sessrotate.archive.recovery_table import Standing
+from sessrotate.archive.record import Standing
 from sessrotate.clients.common import listed as listed_in
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.segments import load

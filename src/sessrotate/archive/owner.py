@@ -22,8 +22,8 @@ from sessrotate.archive.place import Place
 from sessrotate.clients import common
 from sessrotate.clients.common import listed, real
 from sessrotate.errors import InUseError, RefusedError, SessrotateError, printable
-from sessrotate.segments import live_header
-from sessrotate.system import ownership
+from sessrotate.segments import headers
+from sessrotate.system import inside
 from sessrotate.system.source import Source
 
 
@@ -211,7 +211,7 @@ def every_without_archive() -> Iterator[Place]:
 def _is_headed(path: Path, session: str) -> bool:
     try:
         with Source.itself(path) as source:
-            return live_header.parse(live_tail.first_line(source), session) is not None
+            return headers.parse_live(live_tail.first_line(source), session) is not None
     except (SessrotateError, OSError):
         return False
 
@@ -236,7 +236,7 @@ def check_folders(where: Place) -> None:
     The archive itself is not looked at: a link in its place may be put aside.
     """
     _check_root(where)
-    ownership.check_links(where.ours)
+    inside.check_links(where.ours)
 
 
 def meant(path: Path) -> Path:

@@ -16,22 +16,16 @@ from typing import Final
 
 from msgspec.structs import asdict
 
-from sessrotate.archive import (
-    found_files,
-    live_tail,
-    misfits,
-    recovery_table,
-    trimmed,
-)
+from sessrotate.archive import found_files, live_tail, misfits, record, trimmed
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.late_lines import is_at, of_waiting, residue
 from sessrotate.archive.live_tail import Cut
 from sessrotate.archive.owner import check_own
 from sessrotate.archive.place import Place
-from sessrotate.archive.recovery_table import Deed, Drafted, Match, Standing
+from sessrotate.archive.record import Deed, Drafted, Match, Standing
 from sessrotate.errors import DamagedError, InUseError, WrongUsageError, storage
 from sessrotate.model import SealedSegment, Span
-from sessrotate.segments import live_header, manifest, segment_set
+from sessrotate.segments import headers, manifest, segment_set
 from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import Problem
 from sessrotate.system.source import Source
@@ -85,7 +79,7 @@ class State(FoundFiles, frozen=True, kw_only=True):
             return 0
         if self.cut is not None and self.cut.is_same:
             return self.cut.boundary.offset
-        return self.own if self.has_gap else live_header.prefix(self.header)
+        return self.own if self.has_gap else headers.prefix(self.header)
 
     @property
     def has_gap(self) -> bool:
@@ -123,7 +117,7 @@ def _judged(found: FoundFiles) -> State:
     row = None
     if begun is not None:
         match, has_pack = found_files.match(found, begun), found.pack is not None
-        row = recovery_table.decided(begun.operation, match, drafted, has_pack=has_pack)
+        row = record.decided(begun.operation, match, drafted, has_pack=has_pack)
     was_swapped = row is not None and row.standing == "after"
     listed = _listed(found, match)
     rest = _residue(found) if was_swapped else _NONE
@@ -170,7 +164,7 @@ def _cut(found: FoundFiles, listed: Manifest | None) -> Cut | None:
     if cut is None or not cut.is_same or found.kept:
         return cut
     # Somebody else may have changed what stands there, and it goes with the next swap.
-    before = Span(len(live_header.line(header)), cut.boundary.offset)
+    before = Span(len(headers.live_line(header)), cut.boundary.offset)
     return cut if trimmed.are_archived(live, before, found.place, listed) else None
 
 
@@ -208,7 +202,7 @@ def uncounted(found: FoundFiles) -> tuple[SealedSegment, ...]:
 
 def are_held(found: FoundFiles, entries: Sequence[SealedSegment]) -> bool:
     """Tell whether the live file has these segments, as it had when they were copied. Reads it."""
-    shift = 0 if found.header is None else live_header.prefix(found.header) - found.header.start
+    shift = 0 if found.header is None else headers.prefix(found.header) - found.header.start
     return found.live is not None and live_tail.holds(found.live, entries, shift)
 
 

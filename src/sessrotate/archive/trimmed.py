@@ -17,13 +17,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import clients
+from sessrotate import clients, parsing
 from sessrotate.archive import late_lines
 from sessrotate.archive.place import Place
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.model import Span
-from sessrotate.parsing import records
-from sessrotate.parsing.lines import LONG, WINDOW, Window
+from sessrotate.parsing import LONG, WINDOW, Window
 from sessrotate.segments import compressed, scan, segment_set
 from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import Problem
@@ -77,9 +76,9 @@ def are_archived(live: Source, span: Span, place: Place, listed: Manifest) -> bo
     Nobody can tell of one that stood in a segment that is freed, or cannot be read.
     """
     missing: set[bytes] = set()
-    for line, _, size, _ in records.split(live.pieces(span)):
+    for line, _, size, _ in parsing.split(live.pieces(span)):
         missing.add(_digest(line))
-        if size > records.LONGEST or len(missing) > _MOST:
+        if size > parsing.LONGEST or len(missing) > _MOST:
             return False
     for entry in reversed(listed.segments):
         file = compressed.file_of(place.session, entry)
@@ -88,7 +87,7 @@ def are_archived(live: Source, span: Span, place: Place, listed: Manifest) -> bo
         with suppress(SessrotateError, OSError), segment_set.opened(place.archive, file) as stream:
             content = segment_set.content(stream, entry.codec)
             pieces = (memoryview(data)[:size] for data, size in content)
-            missing.difference_update(_digest(line) for line, *_ in records.split(pieces))
+            missing.difference_update(_digest(line) for line, *_ in parsing.split(pieces))
     return not missing
 
 

@@ -5,16 +5,17 @@ parts that somebody wants; out comes a plan with every file before and after. Ma
 clients, system.
 
 Rule: each part stands alone: where one cannot be had, the others are done, and what is left to a
-person is said.
+person is said. In the settings file one line is added or taken back, and everything else stays as
+it is, comments too. A line of ours is known by its mark.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -23,19 +24,21 @@ from sessrotate.clients.common import is_folder
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable, storage
 from sessrotate.hook import call, installation
 from sessrotate.hook.installation import Change
-from sessrotate.job import schedule
-from sessrotate.job.config import edit, file, keys
-from sessrotate.job.config.keys import Key
+from sessrotate.job import config, schedule
+from sessrotate.job.config import Key
 from sessrotate.job.schedule import Plan
 from sessrotate.job.schedule.installed import installed, others
 from sessrotate.job.schedule.work import Every
 from sessrotate.system import user_folders
 
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
 _MARGIN: Final = 3 * units.DAY
 """How many seconds before the client would delete a session it is put away, at most."""
 
 SAVING, OLDER_THAN, COMPRESS_AFTER = (
-    next(key for key in keys.KEYS if key.title == title)
+    next(key for key in config.KEYS if key.title == title)
     for title in ("archive.before_cleanup", "archive.older_than", "codex.compress_after")
 )
 """The settings that put sessions away, before the client deletes them and by their age; and that
@@ -115,7 +118,7 @@ def saving(older_than: str = "") -> str:
     margin: float | None = None
     age = units.age(older_than) if older_than else None
     with suppress(SessrotateError):
-        found = file.read(None).settings.archive
+        found = config.read(None).settings.archive
         margin, age = found.before_cleanup, age if found.older_than is None else found.older_than
     margin = _MARGIN if margin is None else margin
     return clients.in_place().cleanup.in_force().saving(margin, older_than=age)
@@ -212,9 +215,9 @@ def _does(wanted: frozenset[str], *, removes: bool = False) -> str:
     with suppress(SessrotateError):
         data = _settings()[2]
         text = "" if data is None else _text(data)
-        others = edit.without_ours(text)
+        others = without_ours(text)
         for name, key in _KEYS.items():
-            is_theirs, is_set = edit.is_set(others, key), edit.is_set(text, key)
+            is_theirs, is_set = is_setting_there(others, key), is_setting_there(text, key)
             if name in wanted and not is_theirs and (is_set or not removes):
                 found.append(_DOES[name])
     return " and ".join(found)
@@ -267,12 +270,12 @@ def execute(planned: Automation) -> Iterator[tuple[str, SessrotateError]]:
 def _setting(parts: frozenset[str], older_than: str) -> Change:
     """Return the settings with those of these parts, where nobody has set them."""
     path, target, data = _settings()
-    after = keys.commented() if data is None else _text(data)
+    after = config.commented() if data is None else _text(data)
     with _named(path):
         for key, given in _wanted(parts, older_than):
-            after = edit.without(after, key)  # of ours, so that it fits the client's period now
-            if not edit.is_set(after, key):
-                after = edit.with_setting(after, key, given)
+            after = without(after, key)  # of ours, so that it fits the client's period now
+            if not is_setting_there(after, key):
+                after = with_setting(after, key, given)
     return Change(path, target, data, after.encode(), None)
 
 
@@ -297,8 +300,8 @@ def _unset() -> Change:
     if data is None or others():  # which run by the same settings
         return Change(path, target, data, data, None)
     with _named(path):
-        left = edit.without_ours(_text(data))
-    is_ours_alone = left == keys.commented() and left.encode() != data and path == target
+        left = without_ours(_text(data))
+    is_ours_alone = left == config.commented() and left.encode() != data and path == target
     return Change(path, target, data, None if is_ours_alone else left.encode(), None)
 
 
@@ -320,7 +323,7 @@ def _settings() -> tuple[Path, Path, bytes | None]:
     user_folders.check_home(path)
     with storage("read the settings"):
         target = Path(os.path.realpath(path)) if path.is_symlink() else path
-        return path, target, file.content(target)
+        return path, target, config.content(target)
 
 
 def _text(data: bytes) -> str:
@@ -329,3 +332,77 @@ def _text(data: bytes) -> str:
     except UnicodeDecodeError:
         path = printable(str(user_folders.config_file()))
         raise RefusedError(f"{path} is not UTF-8, which TOML must be: fix that first.") from None
+
+
+OURS: Final = "# by `sessrotate setup`"
+"""The end of a line that `setup` has written."""
+
+
+def is_setting_there(text: str, key: Key) -> bool:
+    """Tell whether a file sets this key, to whatever value.
+
+    Raises WrongUsageError if the text is no settings file.
+    """
+    return key.title in config.parsed(text).lines
+
+
+def with_setting(text: str, key: Key, given: str) -> str:
+    """Return the text with a setting that is not in it yet, last in its table.
+
+    Raises RefusedError if its table has no lines of its own, WrongUsageError as `is_set` does.
+    """
+    config.parsed(text)
+    import tomlkit  # noqa: PLC0415 - as in `_document`
+
+    end = "\r\n" if "\r\n" in text else "\n"
+    document, item = _document(text), tomlkit.item(given).comment(OURS)
+    item.trivia.trail = end
+    if key.table not in document:  # by itself, `tomlkit` parts tables by a line that would stay
+        begun = text if text[-1:] in {"", "\n"} else text + end
+        document = _document(f"{begun}[{key.table}] {OURS}{end}")
+    table: Any = document[key.table]
+    if isinstance(table, tomlkit.items.InlineTable):
+        line = f"`{key.name} = {config.literal(given)}`"
+        raise RefusedError(f"Its {key.table} is all on one line: add {line} there by hand.")
+    table.append(key.name, item)
+    return tomlkit.dumps(document)
+
+
+def without(text: str, key: Key) -> str:
+    """Return the text without the line for this key that `setup` has written, if it has."""
+    return _without(_document(text), {key.name}).as_string()
+
+
+def without_ours(text: str) -> str:
+    """Return the text without the lines that `setup` has written.
+
+    A table of ours stays where somebody has added to it: that would become another table's.
+    Raises WrongUsageError if the text is not TOML.
+    """
+    document = _without(_document(text), {key.name for key in config.KEYS})
+    for name in [*document]:
+        if _is_ours(document[name]) and not document[name]:
+            del document[name]
+    return document.as_string()
+
+
+def _document(text: str) -> TOMLDocument:
+    import tomlkit  # noqa: PLC0415 - 50 ms, and only `setup` edits
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
+
+    try:
+        return tomlkit.parse(text)
+    except (TOMLKitError, RecursionError) as error:
+        raise WrongUsageError(f"This is not TOML: {printable(str(error))}") from None
+
+
+def _without(document: TOMLDocument, names: Collection[str]) -> TOMLDocument:
+    for table in (table for table in document.values() if isinstance(table, dict)):
+        for name in [name for name in table if name in names and _is_ours(table[name])]:
+            del table[name]
+    return document
+
+
+def _is_ours(item: object) -> bool:
+    trivia = getattr(item, "trivia", None)
+    return trivia is not None and trivia.comment == OURS

@@ -20,8 +20,7 @@ from sessrotate import clients, units
 from sessrotate.clients.common import is_folder
 from sessrotate.errors import INTERRUPTED, InUseError, SessrotateError, printable
 from sessrotate.hook import installation, notes
-from sessrotate.job import run_log, schedule
-from sessrotate.job.config import file as config_file
+from sessrotate.job import config, run_log, schedule
 from sessrotate.job.schedule import installed
 from sessrotate.job.schedule.installed import Installed
 from sessrotate.system import user_folders
@@ -183,14 +182,14 @@ def saving_margin() -> float | None:
     return None if given is None else given.archive.before_cleanup
 
 
-def _given() -> config_file.Settings | None:
+def _given() -> config.Settings | None:
     """Return the settings, None if they are wrong."""
     with suppress(SessrotateError):
-        return config_file.read(None).settings
+        return config.read(None).settings
     return None
 
 
-def _by_runs(given: config_file.Settings) -> Iterator[str]:
+def _by_runs(given: config.Settings) -> Iterator[str]:
     """Yield what the settings have each run do, of what `setup` sets."""
     if given.archive.before_cleanup is not None:
         yield "save sessions before Claude Code deletes them"
@@ -217,7 +216,7 @@ def _folders() -> Iterator[Finding]:
 def _settings() -> Iterator[Finding]:
     """Yield that the settings are wrong: every run would end at once."""
     try:
-        config_file.read(None)
+        config.read(None)
     except SessrotateError as error:
         yield finding("settings: wrong", user_folders.config_file(), why=error)
 

@@ -16,12 +16,11 @@ from sessrotate.archive.place import Place
 from sessrotate.cli import archives, driver, streams
 from sessrotate.cli.options import DryRun, Json, ManySessions, Quiet, Wait, Yes, aged, one_of
 from sessrotate.errors import printable
-from sessrotate.in_place import room
+from sessrotate.in_place import obstacles
+from sessrotate.in_place.obstacles import NoRoomError
 from sessrotate.in_place.outcome import Outcome, each, failure
-from sessrotate.in_place.room import NoRoomError
 from sessrotate.job import run_log
-from sessrotate.render import outcomes
-from sessrotate.render.common import count
+from sessrotate.render import count, outcomes
 from sessrotate.render.outcomes import Shown
 from sessrotate.retention import put_away
 
@@ -116,7 +115,7 @@ def _plans(wanted: Sequence[Place]) -> Iterator[Outcome]:
         if not (expected.moved or expected.gained):
             return _nothing(where)
         try:
-            room.check(where.config, expected.need, to_come)
+            obstacles.check_room(where.config, expected.need, to_come)
         except NoRoomError as error:  # it is moved, and stays plain
             return replace(failure(where, error), freed=expected.moved)
         to_come += max(0, expected.gained)

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from sessrotate import find
+from sessrotate import find, render
 from sessrotate.archive import place
 from sessrotate.archive.place import Place
 from sessrotate.cli import streams
 from sessrotate.cli.options import one_of
 from sessrotate.in_place.outcome import Outcome
-from sessrotate.render import common
 from sessrotate.render.outcomes import CHANGED, Seen, Shown
 from sessrotate.reports import listing
 from sessrotate.system import user_folders
@@ -48,5 +47,5 @@ def named(sessions: Sequence[str] | None, *, every: bool) -> list[Place]:
 
 def with_hidden(shown: Shown, *, every: bool) -> Shown:
     """Return the same, where `every` session was wanted with what may hide some; the code is 1."""
-    hidden = [common.unread(*each) for each in find.hidden().items()] if every else []
+    hidden = [render.unread(*each) for each in find.hidden().items()] if every else []
     return replace(shown, warnings=[*hidden, *shown.warnings], code=shown.code or int(bool(hidden)))

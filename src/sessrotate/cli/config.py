@@ -7,7 +7,7 @@ import typer
 from sessrotate.cli import driver, streams
 from sessrotate.cli.options import Config, Json
 from sessrotate.errors import printable
-from sessrotate.job.config import file as config_file
+from sessrotate.job import config as config_file
 from sessrotate.render import run as render_run
 from sessrotate.render.outcomes import Shown
 

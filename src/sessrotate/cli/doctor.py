@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import asdict
 
-from sessrotate import doctor
+from sessrotate import doctor, render
 from sessrotate.cli import driver
 from sessrotate.cli.options import Json
 from sessrotate.errors import printable
-from sessrotate.render import common
 from sessrotate.render.outcomes import Shown
 
 
@@ -25,7 +24,7 @@ def command(*, as_json: Json = False) -> None:
         "findings": [asdict(finding) for finding in found],
     }
     lines = [f"{setting.name}: {printable(setting.value, 1000)}" for setting in settings]
-    lines += [common.located(printable(each.path), each.detail) for each in found]
+    lines += [render.located(printable(each.path), each.detail) for each in found]
     lines += [] if found else ["No problems found."]
-    shown = Shown(lines, [common.as_json(document)], code=int(bool(found)))
+    shown = Shown(lines, [render.as_json(document)], code=int(bool(found)))
     driver.end(shown, as_json=as_json)

@@ -12,8 +12,8 @@ from typing import Annotated, Final
 
 import typer
 
-from sessrotate import find, fs, safe_text
-from sessrotate.cli import streams, to_file
+from sessrotate import find, fs, render, safe_text
+from sessrotate.cli import results, streams
 from sessrotate.cli.options import (
     AllowGaps,
     At,
@@ -29,12 +29,10 @@ from sessrotate.cli.options import (
     paths_of,
 )
 from sessrotate.errors import SessrotateError, WrongUsageError, exit_code, printable, storage
-from sessrotate.export.scope import Exported, Scope, file_name
-from sessrotate.reading import part, start
+from sessrotate.export import Exported, Scope, file_name
+from sessrotate.reading import part
 from sessrotate.reading.session import Session, open_session
-from sessrotate.render import common
-from sessrotate.reports import listing
-from sessrotate.reports.session_info import Wanted, in_order
+from sessrotate.reports import Wanted, in_order, listing
 
 FORMATS: Final = {"jsonl": ".jsonl", "markdown": ".md", "html": ".html"}
 """How files of each end; each is a module of `sessrotate.export` with a function `pieces`."""
@@ -113,7 +111,7 @@ def command(
     if all_branches and to == "jsonl":
         raise WrongUsageError("--format jsonl always has all branches: leave out --all-branches.")
     scope = Scope(
-        part.of(turns, since, until), None if at is None else start.place(at), all_branches
+        part.of(turns, since, until), None if at is None else part.place(at), all_branches
     )
     if split:
         _check_split(to, output)
@@ -181,7 +179,7 @@ def _all(
         raise WrongUsageError("All sessions go to a folder: name a new one with -o FOLDER.")
     if scope.at is not None:
         raise WrongUsageError("--at is a place in one session: name that session.")
-    to_file.check_folder(folder)
+    results.check_folder(folder)
     wanted = Wanted(project=project, paths=paths_of(project))
     found = in_order(filter(wanted.takes, listing.sessions(on_unread=_warn_unread)), "date")
     if not found:
@@ -206,7 +204,7 @@ def _all(
             fs.remove_files(folder, [target.name])
         else:
             file = f"{target.name}/index.html" if split else target.name
-            used = common.moment(entry.last_used).isoformat()
+            used = render.moment(entry.last_used).isoformat()
             told = (entry.client, entry.title.text, entry.project, used)
             size = entry.bytes + (entry.archived_bytes or 0)
             written.append(Exported(file, entry.name, *told, size))
@@ -214,9 +212,9 @@ def _all(
     pieces = import_module(f"sessrotate.export.{to}").index(written)
     with storage("write the output"):
         fs.create_folder(folder)
-    to_file.write(index, pieces, "Writing", 0, quiet=quiet)
+    results.to_file(index, pieces, "Writing", 0, quiet=quiet)
     if not quiet:
-        many = common.count(len(written), "session")
+        many = render.count(len(written), "session")
         streams.message(f"Wrote {many}; start at {printable(str(index), 1000)}.")
     if errors:
         raise typer.Exit(exit_code(errors))
@@ -229,7 +227,7 @@ def _names(name: str) -> Iterator[str]:
 
 
 def _warn_unread(path: str, reason: str) -> None:
-    streams.warn(common.unread(path, reason))
+    streams.warn(render.unread(path, reason))
 
 
 def _print(session: Session, scope: Scope, to: str) -> None:
@@ -264,17 +262,17 @@ def _write(
     size = sum(info.bytes or 0 for info in session.segments)
     if not split:
         if to == "html" and size > _LARGE and scope.is_all:
-            streams.warn(_TOO_LARGE.format(size=common.size(size)))
+            streams.warn(_TOO_LARGE.format(size=render.size(size)))
         if not target.parent.is_dir():
             with storage("write the output"):
                 fs.create_folder(target.parent)
-        done = to_file.write(target, export.pieces(session, scope), doing, size, quiet=quiet)
+        done = results.to_file(target, export.pieces(session, scope), doing, size, quiet=quiet)
         where = printable(str(target), 1000)
     else:
-        to_file.check_folder(target)
+        results.check_folder(target)
         done = _write_pages(target, export.pages(session, scope), size, quiet=quiet)
         where = f"the pages that {printable(str(target / 'index.html'), 1000)} leads to"
-    return f"Wrote {where} ({common.size(done)})."
+    return f"Wrote {where} ({render.size(done)})."
 
 
 def _write_pages(
@@ -286,7 +284,7 @@ def _write_pages(
         with storage("write the output"):
             fs.create_folder(folder)
         for name, pieces in pages:
-            done += to_file.write(folder / name, pieces, "Exporting", size, quiet=quiet)
+            done += results.to_file(folder / name, pieces, "Exporting", size, quiet=quiet)
             written.append(name)
     except BaseException:
         fs.remove_files(folder, written)
@@ -302,7 +300,7 @@ def _tell_left_out(scope: Scope, session: str, to: str) -> None:
     if scope.is_empty:
         streams.warn(f"This part of {printable(session)} is empty.")
     if copies.left_out and (to == "jsonl" or scope.before):
-        what = f"Left out {common.count(copies.left_out, 'repeated record')}"
+        what = f"Left out {render.count(copies.left_out, 'repeated record')}"
         if copies.differing:
             streams.warn(f"{what}; {copies.differing:,} differed from the record that was kept.")
         else:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from sessrotate import render
 from sessrotate.automation import findings
 from sessrotate.cli import options, streams
 from sessrotate.cli.options import DryRun
@@ -13,7 +14,6 @@ from sessrotate.errors import printable
 from sessrotate.hook import call as hook
 from sessrotate.hook import installation
 from sessrotate.hook.installation import Change
-from sessrotate.render import common
 
 group = typer.Typer()
 
@@ -71,7 +71,7 @@ def _carry_out(change: Change, done: str, dry_run: bool) -> None:
         streams.write(f"Nothing to change in {path}.\n")
         return
     if dry_run:
-        shown = common.difference(change.path, change.before, change.after)
+        shown = render.difference(change.path, change.before, change.after)
         streams.write_all(f"{line}\n" for line in shown)
         return
     installation.execute(change)

@@ -14,7 +14,7 @@ import typer
 from msgspec.structs import replace
 
 from sessrotate import clients, find, units
-from sessrotate.cli import pager, streams
+from sessrotate.cli import results, streams
 from sessrotate.cli.options import (
     Client,
     Json,
@@ -28,10 +28,9 @@ from sessrotate.cli.options import (
     sized,
 )
 from sessrotate.errors import printable
+from sessrotate.render import count
 from sessrotate.render import list as render_list
-from sessrotate.render.common import count
-from sessrotate.reports import listing
-from sessrotate.reports.session_info import ORDERS, SessionInfo, Wanted, in_order
+from sessrotate.reports import ORDERS, SessionInfo, Wanted, in_order, listing
 from sessrotate.system import user_folders
 
 
@@ -164,7 +163,7 @@ def _show(
     if look.width is None:
         streams.write_all(lines)
         return
-    with pager.output() as write:
+    with results.paged() as write:
         write("".join(lines).encode(sys.stdout.encoding or "utf-8", "replace"))
 
 

@@ -34,8 +34,7 @@ from sessrotate.errors import (
     worst,
 )
 from sessrotate.in_place.outcome import Outcome, each, failure
-from sessrotate.job import run_log
-from sessrotate.job.config import file as config_file
+from sessrotate.job import config, run_log
 from sessrotate.render import prune as render_prune
 from sessrotate.render.outcomes import Shown
 from sessrotate.render.prune import Going
@@ -181,7 +180,7 @@ def _with_failures(
 
 def _grace(given: float | None) -> float:
     """Return the grace period that was given, or that of the settings, in seconds."""
-    grace = config_file.grace() if given is None else given
+    grace = config.grace() if given is None else given
     if grace is None:
         raise RefusedError(
             "The settings keep the trash for ever ([trash] grace = false): pass --grace AGE to "

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 from msgspec.structs import replace
 
-from sessrotate import clients
-from sessrotate.cli import pager, streams
+from sessrotate import clients, render
+from sessrotate.cli import results, streams
 from sessrotate.cli.options import (
     AllowGaps,
     At,
@@ -26,16 +26,15 @@ from sessrotate.cli.options import (
     flag,
 )
 from sessrotate.errors import WrongUsageError
-from sessrotate.parsing.records import Record
-from sessrotate.reading import part, select, start
-from sessrotate.reading.pair_tools import paired
+from sessrotate.parsing import Record
+from sessrotate.reading import paired, part, select
 from sessrotate.reading.part import Part, Within
 from sessrotate.reading.session import Session as Opened
 from sessrotate.reading.session import open_session
-from sessrotate.render import common, conversation
+from sessrotate.render import conversation
 
 if TYPE_CHECKING:
-    from sessrotate.reading.pair_tools import Viewed
+    from sessrotate.reading import Viewed
 
 BATCH: Final = 64 * 1024
 """Bytes to collect before writing; the first record, and what a search finds, go out at once."""
@@ -114,7 +113,7 @@ def command(
     """
     if history and segment:
         raise WrongUsageError("--history shows all segments: leave out --history or --segment.")
-    place = None if at is None else start.place(at)
+    place = None if at is None else part.place(at)
     if place is not None and (history or segment):
         raise WrongUsageError(
             "--at shows everything that follows: leave out --history and --segment."
@@ -141,7 +140,7 @@ def command(
         hidden = quiet or not streams.is_file()
         with streams.progress("Reading", total, quiet=hidden) as progress:
             if place is not None:
-                records = start.records(opened, place, are_lines=output == "jsonl")
+                records = part.from_place(opened, place, are_lines=output == "jsonl")
             else:
                 # With agents' records, which are counted where they are not shown.
                 agents = is_agents or choice.include is not None
@@ -239,7 +238,7 @@ def _show(
         hidden=hide,
         within=within,
     )
-    with pager.output() as write:
+    with results.paged() as write:
         pieces = _pieces(session, items, choice, output, within)
         if character is not None and output == "text":
             viewed = ((each, session.view(each)) for each in records)
@@ -248,7 +247,7 @@ def _show(
             write(piece)
             shown += 1
     if unsearched and not quiet:
-        count = common.count(unsearched, "line")
+        count = render.count(unsearched, "line")
         streams.warn(f"{count} longer than 8 MiB could not be searched.")
     left_out = _left_out(choice, hidden, is_empty=not shown, is_sent=is_sent)
     if left_out and not quiet:
@@ -273,7 +272,7 @@ def _left_out(choice: select.Choice, hidden: Counter[str], *, is_empty: bool, is
 
 def _counted(word: str, number: int) -> str:
     one, which = _CALLED[word]
-    return common.count(number, one) + which
+    return render.count(number, one) + which
 
 
 def _batches(pieces: Iterator[bytes], choice: select.Choice) -> Iterator[bytes]:

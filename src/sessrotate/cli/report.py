@@ -8,17 +8,22 @@ from typing import Annotated
 
 import typer
 
-from sessrotate import find
-from sessrotate.cli import streams, to_file
+from sessrotate import find, render
+from sessrotate.cli import results, streams
 from sessrotate.cli.options import Json, ManySessions, Quiet, flag, new_file, one_of
 from sessrotate.clients.common import is_file
 from sessrotate.errors import SessrotateError, StorageError, printable
-from sessrotate.export.scope import file_name
-from sessrotate.render import common, report_json, report_page
+from sessrotate.export import file_name
 from sessrotate.render import report as render_report
-from sessrotate.reports import machine_report, session_report
+from sessrotate.render import report_json
+from sessrotate.reports import (
+    MachineReport,
+    SessionReport,
+    UnreadSession,
+    machine_report,
+    session_report,
+)
 from sessrotate.reports.counting import Counts
-from sessrotate.reports.model import MachineReport, SessionReport, UnreadSession
 
 
 def command(
@@ -54,7 +59,7 @@ def command(
     """
     one_of(sessions, every)
     if html is not None:
-        to_file.check(html, "--html")
+        results.check_file(html, "--html")
     if every:
         _all(kinds=kinds, as_json=as_json, html=html, quiet=quiet)
         return
@@ -62,7 +67,7 @@ def command(
     if html is not None:
         _page(reports, html, quiet=quiet)
     if as_json:
-        streams.write(common.as_json(report_json.sessions(reports)))
+        streams.write(render.as_json(report_json.sessions(reports)))
     elif html is None:
         for number, report in enumerate(reports):
             lines = render_report.session(report, streams.canvas())
@@ -90,7 +95,7 @@ def _all(*, kinds: bool, as_json: bool, html: Path | None, quiet: bool) -> None:
     if html is not None:
         _page(report, html, quiet=quiet)
     if as_json:
-        streams.write_all(common.json_parts(report_json.machine(report)))
+        streams.write_all(render.json_parts(report_json.machine(report)))
     elif html is None:
         streams.write_lines(render_report.machine(report, streams.canvas()))
     if errors.is_any:  # whatever it is: of all sessions, some could not be read
@@ -100,8 +105,8 @@ def _all(*, kinds: bool, as_json: bool, html: Path | None, quiet: bool) -> None:
 
 def _page(report: MachineReport | list[SessionReport], path: Path, *, quiet: bool) -> None:
     pages = _pages(report, path.parent) if isinstance(report, MachineReport) else {}
-    pieces = report_page.pieces(report, time.time(), pages)
-    to_file.write(path, pieces, "Writing", 0, quiet=quiet, option="--html")
+    pieces = report_json.page(report, time.time(), pages)
+    results.to_file(path, pieces, "Writing", 0, quiet=quiet, option="--html")
 
 
 def _pages(report: MachineReport, folder: Path) -> dict[str, str]:
@@ -116,5 +121,5 @@ def _pages(report: MachineReport, folder: Path) -> dict[str, str]:
 
 
 def _complain(unread: UnreadSession) -> None:
-    said = common.located(printable(unread.path), printable(unread.reason, 1000))
+    said = render.located(printable(unread.path), printable(unread.reason, 1000))
     streams.warn(said)

@@ -28,7 +28,7 @@ from sessrotate.cli.options import (
     sized,
 )
 from sessrotate.errors import WrongUsageError, printable
-from sessrotate.in_place import fleet, gain, operations, room
+from sessrotate.in_place import fleet, gain, obstacles, operations
 from sessrotate.in_place.outcome import Outcome
 from sessrotate.job import run_log
 from sessrotate.render import in_place as render_in_place
@@ -117,7 +117,7 @@ def _run_one(path: Path, options: Options) -> None:
     if done.refusal is not None:
         raise done.refusal
     if options.dry_run and done.disk is not None:
-        room.check(where.config, done.need)
+        obstacles.check_room(where.config, done.need)
 
 
 def _rotated(

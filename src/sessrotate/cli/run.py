@@ -6,8 +6,8 @@ import time
 
 from sessrotate.cli import archives, driver
 from sessrotate.cli.options import Config, DryRun, Json, Quiet
+from sessrotate.job import config as config_file
 from sessrotate.job import run
-from sessrotate.job.config import file as config_file
 from sessrotate.render import run as render_run
 
 

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 from msgspec import Struct, field
 
-from sessrotate import find, units
+from sessrotate import find, render, units
 from sessrotate.cli import streams
 from sessrotate.cli.options import Client, Project, client_of, flag, paths_of, whole
 from sessrotate.errors import (
@@ -28,11 +28,10 @@ from sessrotate.errors import (
 )
 from sessrotate.reading import select
 from sessrotate.reading.search import Problem, Query
-from sessrotate.render import common, phrases
+from sessrotate.render import phrases
 from sessrotate.render import search as render_search
-from sessrotate.reports import machine_search
+from sessrotate.reports import SessionInfo, Wanted, machine_search
 from sessrotate.reports.machine_search import Shown, Told
-from sessrotate.reports.session_info import SessionInfo, Wanted
 
 _NOT_FOUND = 1
 
@@ -293,7 +292,7 @@ class _Outcome(Struct):
     def _note(self, info: SessionInfo, error: SessrotateError) -> None:
         self.line.erase()
         self.unreadable.pop(str(info.path), None)
-        streams.warn(common.located(printable(str(info.path)), str(error)))
+        streams.warn(render.located(printable(str(info.path)), str(error)))
         is_foreign = isinstance(error, NotASessionError)
         self.errors.append(DamagedError(str(error)) if is_foreign else error)
 
@@ -321,7 +320,7 @@ class _Outcome(Struct):
         hidden = find.hidden() if self.unreadable else {}
         for path, reason in self.unreadable.items():
             if paths is None or path in paths or path in hidden:
-                streams.warn(common.unread(path, reason))
+                streams.warn(render.unread(path, reason))
                 if path not in hidden:  # nobody knows whether anything is there
                     self.errors.append(DamagedError(reason))
         if self.pruned:

@@ -8,16 +8,14 @@ from typing import Annotated
 
 import typer
 
-from sessrotate import automation, clients, units
+from sessrotate import automation, clients, render, units
 from sessrotate.automation import Automation, Part, findings
 from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Yes, flag
 from sessrotate.cli.schedule import tell_of_crontab
 from sessrotate.errors import WrongUsageError, exit_code, printable
-from sessrotate.job import schedule
-from sessrotate.job.config import keys
+from sessrotate.job import config, schedule
 from sessrotate.job.schedule import installed
-from sessrotate.render import common
 from sessrotate.render import setup as render_setup
 from sessrotate.system import in_use
 
@@ -104,8 +102,8 @@ def _difference(planned: Automation) -> Iterator[str]:
         if is_new:
             name = printable(str(change.path), 1000)
             yield f"A new {name} with every setting explained, and:"
-        before = keys.commented().encode() if is_new else change.before
-        yield from common.difference(change.path, before, change.after)
+        before = config.commented().encode() if is_new else change.before
+        yield from render.difference(change.path, before, change.after)
 
 
 def _running() -> int:

@@ -18,8 +18,7 @@ from sessrotate.errors import RefusedError, RequestError, WrongUsageError, print
 from sessrotate.model import Codec, Layout
 from sessrotate.reading import pieces
 from sessrotate.render import segment_table
-from sessrotate.render import split as render_split
-from sessrotate.segments import compressed_session, split
+from sessrotate.segments import compressed, split
 from sessrotate.system.source import Source
 
 
@@ -117,7 +116,7 @@ def _to_folder(
     """
     refusal, left = None, 0
     with _opened(path, _straight(out or Path())) as source:
-        if compressed_session.is_session(path.name) and not quiet:
+        if compressed.is_session(path.name) and not quiet:
             name = printable(path.name)
             streams.message(f"sessrotate: {name} is compressed; its content is split.")
         with streams.progress("Reading", source.size(), quiet=quiet) as progress:
@@ -137,18 +136,18 @@ def _to_folder(
                 split.execute(planned, source, folder, progress)
     if as_json:
         streams.write_all(
-            render_split.as_json(planned, path, folder, dry_run=dry_run, refusal=refusal)
+            segment_table.split_json(planned, path, folder, dry_run=dry_run, refusal=refusal)
         )
     elif not dry_run:
-        streams.write_lines(render_split.done(planned, folder))
+        streams.write_lines(segment_table.done(planned, folder))
     else:
-        streams.write(render_split.heading(planned) + "\n")
+        streams.write(segment_table.heading(planned) + "\n")
         streams.write_lines(segment_table.table(planned.segments, streams.canvas()))
     if refusal is not None:
         raise refusal
     if dry_run and not as_json:
         room = fs.free_bytes(folder)
-        streams.write_lines(render_split.would(planned, folder, room, left))
+        streams.write_lines(segment_table.would(planned, folder, room, left))
 
 
 @contextmanager
@@ -161,11 +160,11 @@ def _opened(path: Path, folder: Path) -> Iterator[Source]:
     with ExitStack() as stack:
         found = None if where is None else stack.enter_context(state.opened(where))
         if found is None or not found.is_rotated:
-            yield stack.enter_context(compressed_session.opened(path))
+            yield stack.enter_context(compressed.opened_session(path))
             return
         above = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())
         parts = pieces.of_state(found).stream(_pruned)
-        whole = compressed_session.ComposedSession(found.place.live, parts, above)
+        whole = compressed.ComposedSession(found.place.live, parts, above)
         yield stack.enter_context(whole)
 
 

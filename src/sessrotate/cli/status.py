@@ -9,12 +9,10 @@ from itertools import islice
 
 import typer
 
-from sessrotate import status
+from sessrotate import render, status
 from sessrotate.cli import streams
 from sessrotate.errors import SessrotateError
-from sessrotate.job.config import file
-from sessrotate.job.config import file as config_file
-from sessrotate.render import common
+from sessrotate.job import config
 from sessrotate.render import status as render_status
 
 
@@ -24,9 +22,9 @@ def show() -> None:
     On a terminal, what is known so far is shown when that takes a while.
     """
     begun, is_told = time.monotonic(), False
-    settings = file.parsed("")
+    settings = config.parsed("")
     with suppress(SessrotateError):
-        settings = config_file.read(None).settings
+        settings = config.read(None).settings
     look = status.Look(settings, time.time())
 
     @contextmanager
@@ -47,6 +45,6 @@ def show() -> None:
     is_first = is_told and streams.terminal_width() is not None
     streams.write_lines(islice(render_status.lines(found), int(is_first), None))
     for path, reason in found.hidden.items():
-        streams.warn(common.unread(path, reason))
+        streams.warn(render.unread(path, reason))
     if found.hidden:
         raise typer.Exit(1)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sessrotate import find
-from sessrotate.cli import streams, to_file
+from sessrotate.cli import results, streams
 from sessrotate.cli.options import AllowPruned, Quiet, Segments, new_file
 from sessrotate.errors import WrongUsageError, printable
 from sessrotate.reading import holders
@@ -56,4 +56,4 @@ def _write(size: int, pieces: Iterator[memoryview], output: Path | None, *, quie
         for piece in pieces:
             streams.write_data(piece)
         return
-    to_file.write(output, pieces, "Stitching", size, quiet=quiet)
+    results.to_file(output, pieces, "Stitching", size, quiet=quiet)

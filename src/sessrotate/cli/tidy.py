@@ -14,15 +14,15 @@ from sessrotate.archive.place import Place
 from sessrotate.cli import archives, driver
 from sessrotate.cli.options import Config, DryRun, Json, ManySessions, Quiet, Yes, sized
 from sessrotate.in_place import gain
+from sessrotate.job import config as config_file
 from sessrotate.job import run
-from sessrotate.job.config import file as config_file
-from sessrotate.job.config.file import Settings
+from sessrotate.job.config import Settings
 from sessrotate.job.job import Agreed, Scope
 from sessrotate.job.run import Report
 from sessrotate.render import tidy as render_tidy
 from sessrotate.render.outcomes import Seen, Shown
 from sessrotate.render.tidy import Tidied
-from sessrotate.reports import next_steps, on_disk
+from sessrotate.reports import next_steps
 from sessrotate.retention import prune, rollouts
 
 
@@ -121,9 +121,9 @@ def _with_those_in_use(done: Report, planned: Report) -> Report:
 
 def _with_the_rest(tidied: Tidied, planned: Report) -> Tidied:
     """Return the same with what all clients' sessions take, and what else would free some."""
-    clients = tuple(on_disk.of_clients(place.archives()))
+    clients = tuple(next_steps.of_clients(place.archives()))
     outcomes = (each for _, each in planned.outcomes)
-    left = on_disk.left_alone(restored.marked())
+    left = next_steps.left_alone(restored.marked())
     steps = next_steps.after(outcomes, clients, time.time(), left)
     return replace(tidied, clients=clients, steps=steps)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from sessrotate import clients, find, names
+from sessrotate import clients, find, names, render
 from sessrotate.archive import live_tail, owner, place, restored, state, trimmed
 from sessrotate.archive.place import Place
 from sessrotate.cli import streams
@@ -16,9 +16,8 @@ from sessrotate.cli.options import Every, Json, ManySegments, Quiet, one_of
 from sessrotate.errors import DamagedError, SessrotateError, StorageError, printable
 from sessrotate.reading import holders, pieces
 from sessrotate.reading.pieces import Holder
-from sessrotate.render import common
 from sessrotate.retention import rollouts
-from sessrotate.segments import compressed_session, load
+from sessrotate.segments import compressed, load
 from sessrotate.segments.segment_set import Problem
 
 
@@ -48,14 +47,14 @@ def command(
         if not as_json:
             streams.write_lines(_lines(path, found, summary))
     for hidden, reason in (find.hidden() if every else {}).items():
-        detail = common.unread(hidden, reason)
+        detail = render.unread(hidden, reason)
         streams.warn(detail)
         problems.append({"source": hidden, "kind": "unread", "detail": detail})
     if not (paths or as_json):
         streams.write("Nothing to verify: no session is rotated, put away or compressed.\n")
     is_well = all(problem["kind"] == "pruned" for problem in problems)
     if as_json:
-        streams.write(common.as_json({"ok": is_well, "problems": problems}))
+        streams.write(render.as_json({"ok": is_well, "problems": problems}))
     if failures:
         raise typer.Exit(StorageError.exit_code)
     if not is_well:
@@ -99,7 +98,7 @@ def _check(
     With `failures`, which get those of the system, an error is told as a problem: the others are
     checked all the same.
     """
-    is_compressed = compressed_session.is_session(path.name) and clients.cold().is_session(path)
+    is_compressed = compressed.is_session(path.name) and clients.cold().is_session(path)
     try:
         if is_compressed:
             with streams.progress("Verifying", 0, quiet=quiet) as progress:
@@ -152,23 +151,23 @@ def _summary(holder: Holder) -> str:
     pruned, found = holder.pruned, holder.state
     kept = len(holder.sealed) - pruned
     if found is None:
-        many = common.count(kept, "segment")
+        many = render.count(kept, "segment")
     else:
         live = "the live file is gone" if found.is_gone else "the live file"
         live = "the rest, put away" if found.is_away else live
-        many = f"{common.count(kept, 'archived segment')} and {live}"
-    return f"{many}, {common.size(holder.size)}: {_whole(pruned)}"
+        many = f"{render.count(kept, 'archived segment')} and {live}"
+    return f"{many}, {render.size(holder.size)}: {_whole(pruned)}"
 
 
 def _whole(pruned: int) -> str:
-    return f"whole except for {common.count(pruned, 'pruned segment')}" if pruned else "whole"
+    return f"whole except for {render.count(pruned, 'pruned segment')}" if pruned else "whole"
 
 
 def _lines(path: Path, problems: Sequence[Problem], summary: str) -> Iterator[str]:
     name = printable(str(path))
     for problem in problems:
-        yield common.located(name, problem.detail)
+        yield render.located(name, problem.detail)
     if any(problem.kind == "cut" and problem.index is not None for problem in problems):
-        yield common.located(name, trimmed.PREVENTION)
+        yield render.located(name, trimmed.PREVENTION)
     if all(problem.kind == "pruned" for problem in problems):
         yield f"{name}: {summary}"

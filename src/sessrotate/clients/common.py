@@ -18,7 +18,7 @@ from sessrotate.parsing import json_line
 from sessrotate.system.disk_use import allocated
 
 if TYPE_CHECKING:
-    from sessrotate.parsing.records import Record
+    from sessrotate.parsing import Record
 
     Unread = Callable[[str, str], None]
     """Is called with the path of what cannot be read, and the reason."""

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
+from sessrotate import parsing as lines
 from sessrotate.clients.preview import Agent, Sight, Title
 from sessrotate.clients.protocol import Format, Reading
-from sessrotate.parsing import records as lines
-from sessrotate.parsing.records import Record
+from sessrotate.parsing import Record
 
 if TYPE_CHECKING:
     from sessrotate.clients.view import View

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from sessrotate import units
 from sessrotate.clients.common import BOM
-from sessrotate.parsing import cut_line
+from sessrotate.parsing import json_line
 from sessrotate.parsing.json_typed import DECLINED, Decoder
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def rows(decoder: Decoder[T], head: bytes, *, is_whole: bool) -> Iterator[T]:
             yield row
         begin = end + 1
     rest = head[begin:].removeprefix(BOM)
-    row = decoder(rest) if is_whole else decoder.fitted(cut_line.beginning(rest))
+    row = decoder(rest) if is_whole else decoder.fitted(json_line.scalars_in_beginning(rest))
     if row is not None:
         yield row
 
@@ -153,4 +153,4 @@ def _whole_or_cut(decoder: Decoder[T], line: bytes) -> T:
     try:
         return decoder.fast(line)
     except DECLINED:
-        return decoder.fitted(cut_line.end(line, decoder.names))
+        return decoder.fitted(json_line.scalars_in_end(line, decoder.names))

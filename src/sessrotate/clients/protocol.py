@@ -18,11 +18,10 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from sessrotate.clients.common import Unread
-    from sessrotate.clients.kinds import Copied, Told
     from sessrotate.clients.preview import Agent, Sight, Title
-    from sessrotate.clients.view import View
+    from sessrotate.clients.view import Copied, Told, View
     from sessrotate.model import Boundary, Span
-    from sessrotate.parsing.records import Line, Record
+    from sessrotate.parsing import Line, Record
 
 
 class Format(Struct, frozen=True):

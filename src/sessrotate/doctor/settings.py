@@ -20,11 +20,10 @@ from sessrotate.automation.findings import WEEK
 from sessrotate.clients.in_place import Cleanup
 from sessrotate.errors import SessrotateError
 from sessrotate.hook import installation
-from sessrotate.job import run_log
-from sessrotate.job.config import file as config_file
+from sessrotate.job import config, run_log
 from sessrotate.job.schedule.installed import installed
-from sessrotate.reports import on_disk
-from sessrotate.reports.on_disk import OnDisk
+from sessrotate.reports import next_steps
+from sessrotate.reports.next_steps import OnDisk
 
 _NAMED: Final = 5
 """Sessions that are named of those that the client will delete."""
@@ -53,7 +52,7 @@ def settings(archives: Sequence[Place]) -> Iterator[Setting]:
     yield Setting("archive", str(place.root()))
     yield _counted("archives", len(archives))
     yield _counted("archives put aside", len(place.aside()))
-    taken = on_disk.of_clients(archives)
+    taken = next_steps.of_clients(archives)
     history = sum(each.history for each in taken)
     archived = sum(each.archived for each in taken if each.client == client.files.NAME)
     yield Setting("archived", f"{units.amount(history)} of history", history)
@@ -97,7 +96,7 @@ def _others(taken: Sequence[OnDisk]) -> Iterator[Setting]:
 def _compressed() -> str:
     """Say whether each run compresses sessions that nobody uses."""
     try:
-        after = config_file.read(None).settings.codex.compress_after
+        after = config.read(None).settings.codex.compress_after
     except SessrotateError:
         return "unknown"
     if unread := clients.cold().unread_by(time.time()):
@@ -144,7 +143,7 @@ def _doomed(rule: Cleanup, now: float) -> Setting:
 def _saved(rule: Cleanup) -> str:
     """Say whether the nightly run puts sessions away before the client deletes them."""
     try:
-        rules = config_file.read(None).settings.archive
+        rules = config.read(None).settings.archive
     except SessrotateError:
         return "unknown"
     if (margin := rules.before_cleanup) is None:

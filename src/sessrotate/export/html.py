@@ -15,20 +15,18 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.clients.prompts import asked, is_prompt, typed_first
-from sessrotate.clients.view import ToolCall, View
+from sessrotate import render
+from sessrotate.clients.view import ToolCall, View, asked, is_prompt, typed_first
 from sessrotate.errors import SessrotateError
-from sessrotate.export import html_record
-from sessrotate.export.scope import Branches, Exported, Scope, told_of
-from sessrotate.parsing.records import Record
-from sessrotate.reading import deduplicate
+from sessrotate.export import Branches, Exported, Scope, html_record, told_of
+from sessrotate.parsing import Record
+from sessrotate.reading import BranchEdge, deduplicate
 from sessrotate.reading.deduplicate import Copies, Seen
-from sessrotate.reading.pair_tools import BranchEdge
-from sessrotate.render import common, html_text, phrases
+from sessrotate.render import html_text, phrases
 from sessrotate.render.html_text import asset, head, short
 
 if TYPE_CHECKING:
-    from sessrotate.reading.pair_tools import Viewed
+    from sessrotate.reading import Viewed
     from sessrotate.reading.pieces import SegmentInfo
     from sessrotate.reading.session import Session
 
@@ -70,7 +68,7 @@ def pages(session: Session, scope: Scope | None = None) -> Iterator[tuple[str, I
 
 def index(sessions: Sequence[Exported]) -> Iterator[bytes]:
     """Yield the page that leads to those of several sessions."""
-    many = common.count(len(sessions), "session")
+    many = render.count(len(sessions), "session")
     yield f"{head(many, asset('export', 'page.css'), '')}<body>\n<main>\n<h1>{many}</h1>\n".encode()
     for each in sessions:
         title = short(each.title or each.session, 200)
@@ -187,7 +185,7 @@ class _Document:
         yield from (f'<p class="note">{short(note, 1000)}</p>\n' for note in scope.told())
         for page in written:
             prompts, records = (page.prompts, "prompt"), (page.records, "record")
-            many = ", ".join(common.count(*each) for each in (prompts, records))
+            many = ", ".join(render.count(*each) for each in (prompts, records))
             yield (
                 f'<h2><a href="{page.name}">Segment {page.info.index}</a></h2>\n'
                 f'<p class="note">{many}. {short(page.asked, 200)}</p>\n'

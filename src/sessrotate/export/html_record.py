@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.clients.prompts import is_of_client, is_prompt, is_typed
+from sessrotate import render
 from sessrotate.clients.view import (
     Block,
     Image,
@@ -26,10 +26,12 @@ from sessrotate.clients.view import (
     ToolResult,
     Unknown,
     View,
+    is_of_client,
+    is_prompt,
+    is_typed,
 )
-from sessrotate.parsing.records import LONGEST, Record
-from sessrotate.render import common
-from sessrotate.render.common import size
+from sessrotate.parsing import LONGEST, Record
+from sessrotate.render import size
 from sessrotate.render.html_text import escape, pre, prose, short, structure
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ def moment(time: str | None, length: int = 19) -> str:
     """Return a time as an element, or nothing; its text is in UTC, to the second."""
     if not time:
         return ""
-    shown = short(common.time(time)[:length], length)
+    shown = short(render.time(time)[:length], length)
     return f'<time datetime="{short(time, 40)}">{shown}</time>'
 
 

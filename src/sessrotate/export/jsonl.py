@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import asdict
 from xxhash import xxh3_128_digest
 
+from sessrotate import render
 from sessrotate.clients.protocol import Quick
-from sessrotate.export.scope import Exported, Scope
-from sessrotate.parsing.records import Record, on_one_line
+from sessrotate.export import Exported, Scope
+from sessrotate.parsing import Record, on_one_line
 from sessrotate.reading.deduplicate import Known
-from sessrotate.render import common
 
 if TYPE_CHECKING:
     from sessrotate.reading.session import Session
@@ -49,7 +49,7 @@ def pieces(session: Session, scope: Scope | None = None) -> Iterator[bytes]:
 def index(sessions: Iterable[Exported]) -> Iterator[bytes]:
     """Yield a line of JSON for each of several sessions: its file, and what it is."""
     for each in sessions:
-        yield common.dumps(asdict(each)).encode() + b"\n"
+        yield render.dumps(asdict(each)).encode() + b"\n"
 
 
 def _lines(session: Session, reader: Quick, known: Known) -> Iterator[bytes | memoryview]:

@@ -12,30 +12,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import safe_text
+from sessrotate import render, safe_text
 from sessrotate.clients.preview import Agent
-from sessrotate.clients.prompts import is_heading
-from sessrotate.clients.view import Text, Thinking, View
+from sessrotate.clients.view import Text, Thinking, View, is_heading
 from sessrotate.errors import SessrotateError
-from sessrotate.export.scope import Branches, Exported, Scope, calls_noted, told_of
-from sessrotate.parsing.records import Record
+from sessrotate.export import Branches, Exported, Scope, calls_noted, told_of
+from sessrotate.parsing import Record
+from sessrotate.reading import BranchEdge, Compaction, ToolUse, UnreadableLine, Utterance, paired
 from sessrotate.reading.deduplicate import once
-from sessrotate.reading.pair_tools import (
-    BranchEdge,
-    Compaction,
-    ToolUse,
-    UnreadableLine,
-    Utterance,
-    paired,
-)
 from sessrotate.reading.part import Within
 from sessrotate.reading.select import Choice, chosen
-from sessrotate.render import common, phrases
+from sessrotate.render import phrases
 from sessrotate.render.conversation import Costs
 
 if TYPE_CHECKING:
     from sessrotate.model import Boundary
-    from sessrotate.reading.pair_tools import Item, Viewed
+    from sessrotate.reading import Item, Viewed
     from sessrotate.reading.session import Session
 
 
@@ -164,7 +156,7 @@ def _selected(session: Session, records: Iterator[Record]) -> Iterator[Viewed]:
 
 def index(sessions: Sequence[Exported]) -> Iterator[bytes]:
     """Yield a document that leads to those of several sessions."""
-    yield from _encoded([f"# {common.count(len(sessions), 'session')}\n"])
+    yield from _encoded([f"# {render.count(len(sessions), 'session')}\n"])
     for each in sessions:
         told = map(inline, (safe_text.line(each.title) or each.session, *told_of(each)))
         title, *rest = told
@@ -196,7 +188,7 @@ def _encoded(blocks: Iterable[str]) -> Iterator[bytes]:
 
 def _head(title: str, segments: int, compactions: int) -> Iterator[str]:
     yield f"# {inline(safe_text.line(title))}\n"
-    count = f"{common.count(segments, 'segment')}, {common.count(compactions, 'compaction')}"
+    count = f"{render.count(segments, 'segment')}, {render.count(compactions, 'compaction')}"
     yield f"A session of {count}.\n"
 
 

@@ -29,7 +29,6 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from sessrotate.fs.attributes import is_fixed
 from sessrotate.fs.exact import (
     NO_LINKS,
     ReplacedError,
@@ -45,6 +44,7 @@ from sessrotate.fs.files import (
     NewFile,
     OutputDevice,
     OutputFile,
+    is_fixed,
     output,
     scratch,
     sync,

@@ -22,7 +22,7 @@ from sessrotate.archive.place import Place
 from sessrotate.clients.in_place import Compacted
 from sessrotate.errors import SessrotateError
 from sessrotate.model import Boundary, Span
-from sessrotate.parsing.lines import LONG, WINDOW, Window
+from sessrotate.parsing import LONG, WINDOW, Window
 from sessrotate.segments import scan
 from sessrotate.system.source import Source
 

@@ -32,7 +32,7 @@ from msgspec import Struct, ValidationError, convert
 from sessrotate import clients, fs, units
 from sessrotate.clients.common import BOM
 from sessrotate.errors import InUseError, RefusedError, printable, storage
-from sessrotate.system import executable, ownership, user_folders
+from sessrotate.system import inside, user_folders
 
 # ── text → text ──────────────────────────────────────────────────────────────────────────────
 
@@ -270,7 +270,7 @@ class Installed(Struct, frozen=True):
     def missing(self) -> tuple[str, ...]:
         """The programs that these call and that do not exist any more."""
         programs = [program_of(line) for line in self.commands]
-        return tuple(name for name in programs if name and not executable.can_start(name))
+        return tuple(name for name in programs if name and not user_folders.can_start(name))
 
 
 def installed() -> Installed:
@@ -294,7 +294,7 @@ def plan_install(least: str) -> Change:
     Raises RefusedError if the settings cannot be understood.
     """
     path, target, before = _read()
-    line = command(executable.path(), least)
+    line = command(user_folders.executable(), least)
     with _named(path):
         text = "{}\n" if before is None else _text(before)
         try:
@@ -332,7 +332,7 @@ def execute(change: Change) -> None:
     if change.is_nothing:
         return
     with storage(f"change {printable(str(change.path))}"):
-        ownership.check(change.target)
+        inside.check_owner(change.target)
         if change.path != change.target and not os.access(change.target.parent, os.W_OK):
             raise RefusedError(
                 f"{printable(str(change.path))} is a link to {printable(str(change.target))}, "

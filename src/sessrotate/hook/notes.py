@@ -19,8 +19,9 @@ from sessrotate.archive.place import Place
 from sessrotate.clients.common import listed
 from sessrotate.errors import SessrotateError, is_full, printable
 from sessrotate.model import Count
-from sessrotate.segments import load, one_line
-from sessrotate.system import ownership
+from sessrotate.parsing import json_typed
+from sessrotate.segments import load
+from sessrotate.system import inside
 
 _LARGEST: Final = 64 * 1024
 _LONGEST: Final = 1000
@@ -55,13 +56,13 @@ def write(where: Place, error: str | None) -> None:
     Raises OSError; RefusedError if root would leave it in another's folder, or behind a link.
     """
     owner.check_folders(where)
-    ownership.check(*where.owned)
+    inside.check_owner(*where.owned)
     at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
     said = None if error is None else printable(error, _LONGEST)
     note = _Line(at, where.live.lstat().st_ino, said)
     fs.create_folder(where.note.parent)
     try:
-        fs.create_file_at_once(where.note, one_line.dump(note))
+        fs.create_file_at_once(where.note, json_typed.dump_line(note))
     except OSError as full:
         if not is_full(full):
             raise
@@ -112,7 +113,7 @@ def _read(where: Place) -> Note | None:
                 return None  # it was rotated since
             inode = where.live.lstat().st_ino
             return Note(where, units.written(at), inode, "The disk had no room at all.")
-        line = one_line.parse(data, _Line)
+        line = json_typed.parse_line(data, _Line)
     except (SessrotateError, OSError):
         return None
     return None if line is None else Note(where, line.at, line.inode, line.error)

@@ -20,10 +20,10 @@ from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.clients.common import is_folder
 from sessrotate.errors import NotASessionError, SessrotateError, printable
-from sessrotate.in_place import operations, put_together, room
+from sessrotate.in_place import obstacles, operations, put_together
 from sessrotate.in_place.operations import RestoredError
 from sessrotate.in_place.outcome import Outcome, Result, Usual, each, failure
-from sessrotate.segments import live_header
+from sessrotate.segments import headers
 from sessrotate.system import in_use
 from sessrotate.system.source import Source, is_zeros
 
@@ -156,7 +156,7 @@ def rotate(
             before, detail = before + done.together, "put together what its client trimmed"
         gained, disk = (done.disk.gain, done.disk.before) if done.disk is not None else (0, 0)
         if planned:
-            room.check(where.config, done.need, sum(gains))
+            obstacles.check_room(where.config, done.need, sum(gains))
             gains.append(max(0, gained))
         result: Result = "planned" if planned else "done"
         numbers = tuple(segment.index for segment in done.plan.segments)
@@ -179,7 +179,7 @@ def as_room_comes(
     while left:
         cramped, is_freed = list[Place](), False
         for outcome in each(left, act, doing):
-            if outcome.where is not None and room.is_cramped(outcome.error) and not is_last:
+            if outcome.where is not None and obstacles.is_cramped(outcome.error) and not is_last:
                 cramped.append(outcome.where)
             else:
                 is_freed = is_freed or outcome.gained > 0
@@ -241,10 +241,10 @@ def may_be_rewound(path: Path) -> bool:
         if not live_tail.begins_so(path):
             return False
         with Source.itself(path) as source:
-            header = live_header.parse(live_tail.first_line(source))
+            header = headers.parse_live(live_tail.first_line(source))
             if header is None or live_tail.misfit(header, source) is not None:
                 return False  # its client cut it, and knows what it needs
-            prefix = live_header.prefix(header)
+            prefix = headers.prefix(header)
             return clients.in_place().resume.dangles(source, prefix, prefix + header.judged_bytes)
     except (SessrotateError, OSError):
         return False

@@ -14,8 +14,8 @@ from msgspec import Struct
 from sessrotate import clients, fs, names
 from sessrotate.archive import place
 from sessrotate.clients.common import is_link, listed, real
-from sessrotate.in_place import room
-from sessrotate.in_place.room import NOTHING, Need
+from sessrotate.in_place import obstacles
+from sessrotate.in_place.obstacles import NOTHING, Need
 from sessrotate.model import Span
 from sessrotate.system import disk_use
 
@@ -119,8 +119,8 @@ def needed(planned: RotationPlan, source: Source) -> Need:
     what = "the segments, compressed, and the new live file"
     spans = [planned.in_live(segment.span) for segment in planned.to_seal]
     root = place.root()
-    is_looked_after = any(span.size > room.STEP for span in spans)
-    least = blocks(planned.bytes_after) + _beside(planned, root) + is_looked_after * room.STEP
+    is_looked_after = any(span.size > obstacles.STEP for span in spans)
+    least = blocks(planned.bytes_after) + _beside(planned, root) + is_looked_after * obstacles.STEP
     free, most = fs.free_bytes(root), sum(blocks(span.size) + _LISTED for span in spans)
     if not spans or free is None or free >= least + most:
         return Need(least + most, what)

@@ -2,18 +2,25 @@
 
 Rule: lock, recover, look, plan, execute, finish, always in this order. What a crash left is dealt
 with before anything new begins.
+
+Beside the archives a text is left for whoever looks there for what may be deleted. It is a
+courtesy: it appears whole or not at all, stands in for nothing, is never written over what is
+there, and nothing fails because it could not be written.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.archive import away_file, found_files, owner, restored, state
+from sessrotate import fs, names
+from sessrotate.archive import away_file, found_files, owner, place, restored, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.errors import (
@@ -30,19 +37,17 @@ from sessrotate.in_place import (
     gain,
     obstacles,
     put_together,
-    readme,
     rebuild_manifest,
     recover,
     restore,
-    room,
     rotate,
     seal,
     swap,
 )
 from sessrotate.in_place.gain import DiskUse
+from sessrotate.in_place.obstacles import NOTHING, Need
 from sessrotate.in_place.recover import Recovery
 from sessrotate.in_place.restore import RestorePlan
-from sessrotate.in_place.room import NOTHING, Need
 from sessrotate.in_place.rotate import RotationPlan
 from sessrotate.in_place.seal import NotQuietError
 from sessrotate.system import locks
@@ -89,7 +94,7 @@ def alone(where: Place, wait: float, *, adopt: bool = False) -> Iterator[None]:
         with storage("look for the archive"):
             owner.check(where, adopt=adopt)
         yield
-        readme.leave(where)
+        leave_readme(where)
 
 
 def plan_session(
@@ -194,7 +199,7 @@ def rotate_session(
                     return Rotated(planned, recovered, gains_too_little=True)
                 with (
                     _aside(where, planned),
-                    room.told(
+                    obstacles.told(
                         "rotate the session",
                         where.archive,
                         lambda: gain.needed(planned, rotate.live_source(found)),
@@ -315,7 +320,7 @@ def _settled(where: Place, wait: float) -> Iterator[tuple[Recovery, State]]:
 def _told_of_room(where: Place) -> Iterator[None]:
     """Say of a full disk how much room is missing to finish what is begun."""
     what = "finish what was begun"
-    with room.told(what, where.config, lambda: _needed_to_finish(where)), storage(what):
+    with obstacles.told(what, where.config, lambda: _needed_to_finish(where)), storage(what):
         yield
 
 
@@ -340,3 +345,43 @@ def _after_the_swap(where: Place) -> Iterator[None]:
         raise StorageError(
             f"{error} The session itself is complete, and nothing is lost: the next run finishes."
         ) from error
+
+
+README: Final = b"""\
+This folder is the history of your coding-agent sessions. Do not delete it by hand.
+
+sessrotate keeps the live files small, and the rest of each session is here, compressed. If you
+delete a session's folder, the beginning of that session is lost for good.
+
+To see what takes space:    sessrotate list
+To free space:              sessrotate prune --all --keep-within 90d --dry-run
+To get a session back:      sessrotate restore SESSION
+To check that all is there: sessrotate verify --all
+
+If it was deleted already: put it back from the trash or from a backup, under this name.
+"""
+
+
+def leave_readme(where: Place) -> None:
+    """Write the text into the folder of all archives, if the session has an archive and it lacks.
+
+    Where it cannot be written, as on a full disk, nothing is raised and nothing stays of it: a next
+    time will do. What a kill left of it goes the next time too, whichever session that is for.
+    """
+    path = where.config / place.FOLDER / place.README
+    _clear(path)
+    is_any = os.path.lexists(where.archive / names.MANIFEST) or away_file.away(where)
+    if os.path.lexists(path) or not is_any:
+        return
+    try:
+        fs.create_file_at_once(path, README)
+    except OSError:
+        _clear(path)
+
+
+def _clear(path: Path) -> None:
+    """Remove the draft of the text. Another process that is writing it will do without."""
+    draft = path.with_name(path.name + names.PARTIAL)
+    if os.path.lexists(draft):
+        with suppress(OSError):
+            fs.remove_files(draft.parent, [draft.name])

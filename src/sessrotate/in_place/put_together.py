@@ -22,9 +22,8 @@ from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent, Mark, Swap
 from sessrotate.archive.state import State
 from sessrotate.errors import RefusedError, SessrotateError, printable, storage
-from sessrotate.in_place import room, seal, second_names, swap, waiting
-from sessrotate.in_place.obstacles import obstacles
-from sessrotate.in_place.room import Need
+from sessrotate.in_place import obstacles, seal, second_names, swap, waiting
+from sessrotate.in_place.obstacles import Need
 from sessrotate.model import FileIdentity, Span
 from sessrotate.system import in_use
 from sessrotate.system.digest import Fingerprint
@@ -148,14 +147,14 @@ def _swap(
 ) -> None:
     place, old = found.place, kept.live
     was = old.identity()
-    if reasons := [*obstacles(place, old, 0)]:
+    if reasons := [*obstacles.of(place, old, 0)]:
         raise RefusedError(" ".join(reasons))
     if found.problem is not None:
         raise RefusedError(found.problem)
     if not live:
         in_use.check_unused(place, was, wait=wait)
     with (
-        room.told(
+        obstacles.told(
             "put the session together",
             place.archive,
             lambda: Need(kept.size + was.size - (kept.at or 0), "the whole live file"),

@@ -21,7 +21,7 @@ from sessrotate.archive.state import State
 from sessrotate.clients.common import listed
 from sessrotate.errors import DamagedError, printable
 from sessrotate.model import Boundary, Pruned, SealedSegment, Segment, Span
-from sessrotate.segments import dating, header_chain, manifest
+from sessrotate.segments import header_chain, manifest, scan
 from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import SegmentFile, SegmentSet, body
 from sessrotate.system.digest import Tally
@@ -129,8 +129,8 @@ def _sealed(segments: SegmentSet, part: SegmentFile, start: int) -> SealedSegmen
         # Its client cut out what it began with. Were that not so, the header would not be the
         # segment's, and it would be found damaged.
         client, read = clients.in_place().files, partial(body, segments, part)
-        told = dating.boundary(client, read, start)
-        boundary = told or Boundary(start, timestamp=dating.time(client, read))
+        told = scan.boundary(client, read, start)
+        boundary = told or Boundary(start, timestamp=scan.time(client, read))
     tally = Tally()
     for piece in body(segments, part):
         data = bytes(piece)

@@ -1,8 +1,8 @@
 """Finishing or undoing what a crash left of a rotation or restoration.
 
-Rule: the table in `archive.recovery_table` decides. `plan` says what is to be done, and `doctor`
-shows it; `recover` does it. Every command that changes a session in place begins with this, while
-it holds the session's lock.
+Rule: the table in `archive.record` decides. `plan` says what is to be done, and `doctor` shows it;
+`recover` does it. Every command that changes a session in place begins with this, while it holds
+the session's lock.
 """
 
 from __future__ import annotations
@@ -17,23 +17,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import late_lines, owner, recovery_table, state
+from sessrotate.archive import late_lines, owner, record, state
 from sessrotate.archive.place import Place
-from sessrotate.archive.record import Intent
-from sessrotate.archive.recovery_table import Row
+from sessrotate.archive.record import Intent, Row
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, printable
-from sessrotate.in_place import (
-    aside,
-    drafted,
-    gain,
-    overtaken,
-    rebuild_manifest,
-    seal,
-    sealed_copies,
-    swap,
-    waiting,
-)
+from sessrotate.in_place import aside, gain, rebuild_manifest, seal, sealed_copies, swap, waiting
 
 Deed = Literal["nothing", "undo", "finish", "rebuild", "put back"]
 
@@ -108,7 +97,7 @@ def _of_intent(found: State, begun: Intent) -> Recovery:
 
 def _refused(found: State, what: str) -> Recovery:
     """Return what to do where no row tells; raise DamagedError if nobody can."""
-    if overtaken.is_overtaken(found):
+    if seal.is_overtaken(found):
         return _OVERTAKEN
     kept = found.place.client.trims.replaced(found.place.live, found.place.session)
     archive = printable(str(found.place.archive))
@@ -121,8 +110,8 @@ def _refused(found: State, what: str) -> Recovery:
 
 def _decided(found: State, begun: Intent) -> tuple[Row, tuple[Path, ...]]:
     """Return the row that counts, and which files are to be kept whatever it says."""
-    what, has_pack = drafted.judged(found, begun), found.pack is not None
-    row = recovery_table.decided(begun.operation, found.match, what, has_pack=has_pack)
+    what, has_pack = swap.judged(found, begun), found.pack is not None
+    row = record.decided(begun.operation, found.match, what, has_pack=has_pack)
     if row.standing == "after" or what not in {"new", "stranger"}:
         return row, ()
     # Another program replaced the live file, so that the pack has its last name.
@@ -155,7 +144,7 @@ def _check_superfluous(found: State) -> None:
 
 
 def _is_superfluous(found: State) -> bool:
-    if found.pack is None or drafted.is_superfluous(found.live, found.pack, found.place.session):
+    if found.pack is None or swap.is_superfluous(found.live, found.pack, found.place.session):
         return True
     # A client trimmed it meanwhile: it is put together by the name that it has for that.
     place, status = found.place, os.fstat(found.pack.fd)
@@ -177,7 +166,7 @@ def settled(place: Place, wait: float) -> Iterator[tuple[Recovery, State]]:
 
     Raises as `recover` does.
     """
-    if overtaken.was_taken_back(place):
+    if seal.was_taken_back(place):
         with state.opened(place) as found:
             yield _OVERTAKEN, found
         return
@@ -221,9 +210,9 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
     if todo.deed == "finish":
         sealed_copies.repair(found)  # before the pack goes, which has what they are copies of
     extra = state.uncounted(found) if todo.deed == "undo" else ()
-    is_overtaken = todo.deed == "undo" and overtaken.is_overtaken(found)
+    is_overtaken = todo.deed == "undo" and seal.is_overtaken(found)
     if is_overtaken:  # by a trim that came since `was_taken_back` looked
-        overtaken.take_back(found)
+        seal.take_back(found)
     stack.close()
     if todo.deed == "undo" and not is_overtaken:
         if is_gone:  # the pack is the live file that was there before
@@ -243,7 +232,7 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
 def _put_back(found: State, todo: Recovery) -> Iterator[str]:
     """Give the live file's name back to a file that another program saved; say so."""
     place = found.place
-    if found.live is not None and drafted.is_plain(found):
+    if found.live is not None and swap.is_plain(found):
         fs.give_back(place.draft, place.live, os.fstat(found.live.fd))
     with state.opened(place) as now:
         if plan(now).deed != "put back":

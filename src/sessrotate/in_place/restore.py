@@ -26,9 +26,8 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import gain, room, swap
-from sessrotate.in_place.obstacles import obstacles
-from sessrotate.in_place.room import Need
+from sessrotate.in_place import gain, obstacles, swap
+from sessrotate.in_place.obstacles import Need
 from sessrotate.model import Span
 from sessrotate.segments import load
 from sessrotate.segments.manifest import Manifest
@@ -88,7 +87,7 @@ def prepare(found: State) -> RestorePlan | None:
             "Its client cut out a part of the history: the session cannot be whole again."
         )
     if found.live is not None and not found.is_away:  # or that was asked when it went
-        reasons = [*obstacles(found.place, found.live, int(found.pack is not None))]
+        reasons = [*obstacles.of(found.place, found.live, int(found.pack is not None))]
         if reasons:
             raise RefusedError(" ".join(reasons))
     tail = found.live.size() - found.prefix if found.live is not None else None
@@ -104,7 +103,7 @@ def execute(
     Raises as `rotate.execute` does, and DamagedError if the archive is not what it was.
     """
     place = found.place
-    room.check(place.config, planned.need)
+    obstacles.check_room(place.config, planned.need)
     with storage("restore the session"):
         if found.live is None:
             _bring_back(planned, found, progress)

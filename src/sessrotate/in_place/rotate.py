@@ -15,21 +15,21 @@ from typing import Final
 from msgspec import Struct
 
 from sessrotate import clients, fs, names
-from sessrotate.archive import restored
+from sessrotate.archive import live_tail, restored
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import HEAD, Intent, Mark, Swap
 from sessrotate.archive.state import State
 from sessrotate.clients.in_place import NEXT_COMPACTION, Archived, Carried, LivePlan
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
-from sessrotate.in_place import sealed_copies, swap
-from sessrotate.in_place.obstacles import obstacles, strangers
+from sessrotate.in_place import obstacles, sealed_copies, swap
+from sessrotate.in_place.obstacles import strangers
 from sessrotate.in_place.sealed_copies import Copying
 from sessrotate.in_place.waiting import packs
 from sessrotate.model import FileIdentity, SealedSegment, Segment, Span
-from sessrotate.segments import compressed, live_body, live_header, manifest, scan
-from sessrotate.segments.live_header import LiveHeader
+from sessrotate.segments import compressed, headers, manifest, scan
+from sessrotate.segments.headers import LiveHeader
 from sessrotate.segments.manifest import Manifest
-from sessrotate.system import in_use, lease
+from sessrotate.system import in_use, locks
 from sessrotate.system.digest import ZERO, Fingerprint, Tally
 from sessrotate.system.source import Source
 
@@ -185,7 +185,7 @@ class RotationPlan(Struct, frozen=True):
         """How large the live file will be, in bytes."""
         if self.live is None:
             return self.end
-        head = len(live_header.line(_header(self, ZERO, ZERO, ZERO)))
+        head = len(headers.live_line(_header(self, ZERO, ZERO, ZERO)))
         return head + self.carried_bytes + self.newest.span.size
 
 
@@ -214,7 +214,7 @@ def prepare(
         if not scanned.boundaries:
             clients.client_of(source)
         is_cut = problem is None and found.has_gap
-        segments = live_body.segments(
+        segments = live_tail.segments(
             source,
             client.files,
             scanned,
@@ -236,12 +236,12 @@ def prepare(
                 judged=found.judged if prefix else 0,
                 progress=second,
             )
-            live_body.check_unshifted(source, client.files, scanned.boundaries[-1], scanned.end)
+            live_tail.check_unshifted(source, client.files, scanned.boundaries[-1], scanned.end)
             heals = live_plan.reaches_back or live_plan.misleads
             if last == prefix and (live_plan.hidden is not None or not heals):
                 lacks, live_plan = live_plan.hidden, None
     if live_plan is not None:
-        refusals += obstacles(found.place, source, int(found.pack is not None))
+        refusals += obstacles.of(found.place, source, int(found.pack is not None))
         refusals += [*live_plan.refusals, *_copied(archived, segments)]
         taken = restored.taken_over(found, segments[:-1], proves=proves)
         is_left = not taken and restored.is_left(found)
@@ -314,7 +314,7 @@ def execute(
     with storage("rotate the session"):
         # Before anything is written: whoever has it open for writing would stop the swap.
         if in_use.lease_from_writers(source, wait) == "taken":
-            lease.release(source.fd)
+            locks.release_lease(source.fd)
         sealed = _sealed(planned, source, first)
         with swap.undone_unless_swapped(place, source):
             fs.create_folder(place.archive)
@@ -405,7 +405,7 @@ def _write(
     line = Span(live_plan.cut, source.line_end(live_plan.cut, planned.end) + 1)
     boundary = Mark.of(source.read_at(line.start, line.size))
     parent = listed.segments[-1].digest
-    head = live_header.line(_header(planned, parent, carried.digest, boundary.digest))
+    head = headers.live_line(_header(planned, parent, carried.digest, boundary.digest))
     draft.append(head)
     for piece in carry():
         draft.append(piece)
@@ -414,7 +414,7 @@ def _write(
     draft.take_times(source.fd)
     draft.sync()
     fs.sync(source.fd)  # what others wrote to it
-    live_body.check_unshifted(
+    live_tail.check_unshifted(
         source, found.place.client.files, planned.newest.boundary, planned.end
     )
     old = planned.prefix or min(HEAD, live_plan.cut)

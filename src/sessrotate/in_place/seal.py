@@ -4,26 +4,103 @@ Rule: a run that crashed anywhere in here can be repeated. The replaced file sta
 goes, and it goes only if all of it is in the live file and the archive, and nobody can write to it:
 otherwise it waits (`waiting`), and what came late to it goes to the live file from there. The
 record goes when nothing is left to do. After a restoration the archive stays as it is.
+
+A client's trim may come right behind the swap. Claude Code (2.1.287 to 2.1.332) compares the live
+file with what it trims, and then puts its own in that place: if the swap comes between the two, the
+client's file is made of the old one, not of the new. The old file has every byte up to there, and
+the client's goes on from it. So the swap is taken back as if the trim had come first: the old file
+gets the name that a client gives what it keeps, and only then what the swap made goes; the next run
+puts both together.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from sessrotate import fs, names, units
-from sessrotate.archive import clock, live_tail, state
+from sessrotate.archive import clock, live_tail, state, trimmed
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError, SessrotateError, printable
-from sessrotate.in_place import aside, overtaken, second_names, waiting
+from sessrotate.in_place import aside, second_names, swap, waiting
 from sessrotate.in_place.swap import change_record
 from sessrotate.model import FileIdentity, SealedSegment
-from sessrotate.system import in_use, lease
+from sessrotate.system import in_use, locks
 from sessrotate.system.source import Source
+
+MOMENT: Final = 0.05
+"""Seconds in which a client that has compared the live file puts its own there: under 0.001."""
+
+
+def was_taken_back(place: Place) -> bool:
+    """Take back a swap that a trim came right behind; tell whether it did. The lock is held.
+
+    A client that had compared the old file gets a moment to put its own there: how that goes on can
+    be told as long as nothing is sealed. Where nothing is kept of a session, no client trims it.
+    """
+    trims = place.client.trims
+    if not (os.path.lexists(place.pack) and trims.may_be_trimmed(place.live, place.session)):
+        return False
+    time.sleep(MOMENT)
+    with state.opened(place) as found:
+        if not is_overtaken(found):
+            return False
+        take_back(found)
+        return True
+
+
+def is_overtaken(found: State) -> bool:
+    """Tell whether the live file was made of the one that a rotation has replaced.
+
+    Nothing of the history is sealed then, so that the old file is whole. Reads both where the live
+    file is not the new one. If that was kept, and has all of the old one, the live file goes on
+    from it in any case. Another program may save a file like that, too: no client trims a session
+    of which nothing is kept.
+    """
+    begun, pack, live = found.intent, found.pack, found.live
+    if begun is None or pack is None or live is None:
+        return False
+    place = found.place
+    if not place.client.trims.may_be_trimmed(place.live, place.session):
+        return False
+    if found.match not in {"old", "other", "kept"} or found.is_gone:
+        return False
+    if not found.is_pack_known or (found.match == "kept" and begun.moves_nothing):
+        return False
+    return trimmed.goes_on_at(pack, live) is not None
+
+
+def take_back(found: State) -> None:
+    """Leave the old file as what a client kept, and remove what a swap made. The lock is held.
+
+    The new file goes if it has nothing that the old one has not.
+    """
+    place, pack, begun = found.place, found.pack, found.intent
+    if pack is None or begun is None:
+        raise ValueError
+    second_names.give(place, place.pack, pack.identity().modified_ns)
+    for path in place.client.trims.replaced(place.live, place.session):
+        if _is_new(found, begun, path):
+            fs.remove_files(path.parent, [path.name])
+    swap.undo(place)
+
+
+def _is_new(found: State, begun: Intent, path: Path) -> bool:
+    """Tell whether a file that was kept is the new one of the swap, as that made it, and unused."""
+    try:
+        with Source.inside(path.parent, path.name) as source:
+            # Somebody may have opened it under the live file's name, and write to it only now.
+            is_free = locks.write_lease(source.fd) == "taken"
+            return is_free and swap.is_new(found, begun, source)
+    except (SessrotateError, OSError):
+        return False
+
 
 _UNKNOWN: Final = (
     "This file system cannot tell whether a process still writes to the replaced file, which waits "
@@ -53,7 +130,7 @@ def finish(place: Place, wait: float) -> str | None:
     file. Raises NotQuietError if a later run has to go on, DamagedError if the replaced file is not
     what was planned, OSError as the system reports. Nothing is lost by any of them.
     """
-    if overtaken.was_taken_back(place):
+    if was_taken_back(place):
         raise NotQuietError(_OVERTAKEN)
     for seconds in (wait, *[0.0] * _LOOKS):
         with state.opened(place) as found:
@@ -88,7 +165,7 @@ def _judged(found: State, pack: Source, wait: float) -> str | None:
         return _HELD
     if answer != "taken":
         return _UNKNOWN
-    lease.release(pack.fd)
+    locks.release_lease(pack.fd)
     return None
 
 

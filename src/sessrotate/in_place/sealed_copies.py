@@ -22,9 +22,9 @@ from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
-from sessrotate.in_place import room
+from sessrotate.in_place import obstacles
 from sessrotate.model import SealedSegment, Span
-from sessrotate.segments import compressed, live_header, load, segment_set
+from sessrotate.segments import compressed, headers, load, segment_set
 from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import SegmentSet
 from sessrotate.system.digest import Fingerprint
@@ -112,7 +112,7 @@ def repair(found: State) -> None:
     lost, problem = list[SealedSegment](), None
     entries = begun.moved(listed)
     if pack is not None and begun.count:  # it may have more that was archived before
-        own = live_header.parse(first_line(pack), found.place.session)
+        own = headers.parse_live(first_line(pack), found.place.session)
         entries = listed.segments[0 if own is None else own.index :]
     for entry in entries:
         try:
@@ -137,7 +137,7 @@ def _copied(copying: Copying, span: Span, append: Callable[[memoryview], None]) 
     copied, buffer = Fingerprint(), bytearray(BUFFER)
     with memoryview(buffer) as view:
         for start in range(span.start, span.end, BUFFER):
-            if (start - span.start) % room.STEP == 0 and start > span.start:
+            if (start - span.start) % obstacles.STEP == 0 and start > span.start:
                 _check_room(copying)
             size = min(BUFFER, span.end - start)
             copying.source.fill(view[:size], start + copying.shift)
@@ -149,5 +149,5 @@ def _copied(copying: Copying, span: Span, append: Callable[[memoryview], None]) 
 def _check_room(copying: Copying) -> None:
     """Raise OSError of a full disk before it is one: a client's next line must find room."""
     free = fs.free_bytes(copying.archive)
-    if free is not None and free < copying.spare + room.STEP:
+    if free is not None and free < copying.spare + obstacles.STEP:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(copying.archive))

@@ -6,6 +6,11 @@ two names is the one moment that counts, and is undone if it was another file th
 on the old file proves that nobody has it open for writing, and makes new writers wait; a lease on
 the new file keeps their lines behind those that came late.
 
+While the two names exchange their files, a crash may leave any of three files under the draft's
+name: the new live file, the one that was replaced, or one that another program saved at that very
+moment. The last is the newest of all, and nothing else has it. Which one it is, is told by identity
+and by all that the file holds. What is not surely ours is not removed.
+
 The order of writes, each on the disk before the next, is in docs/internals/protocol.md.
 """
 
@@ -13,6 +18,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,18 +27,19 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from sessrotate import fs, names
+from sessrotate import fs, names, platforms
 from sessrotate.archive import away_file, record
-from sessrotate.archive.late_lines import common
-from sessrotate.archive.live_tail import first_line
+from sessrotate.archive.late_lines import begins_with, common, is_at
+from sessrotate.archive.live_tail import first_line, has_all_of, holds
 from sessrotate.archive.place import Place
-from sessrotate.archive.record import Batch, Intent, Mark, Record
+from sessrotate.archive.record import Batch, Drafted, Intent, Mark, Record
+from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError, RefusedError, SessrotateError, printable
-from sessrotate.in_place import aside, drafted
+from sessrotate.in_place import aside
 from sessrotate.in_place.obstacles import elsewhere, without_links
 from sessrotate.model import FileIdentity, Span
-from sessrotate.segments import live_header, load, manifest
-from sessrotate.system import in_use, lease
+from sessrotate.segments import headers, load, manifest
+from sessrotate.system import in_use, locks
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
 
@@ -125,7 +132,7 @@ class _Swap:
         self._journal()
         if answer == "taken":
             # Its only descriptor is ours, and from now on nothing here opens a file of this name.
-            answer = lease.write(self._draft.fd)
+            answer = locks.write_lease(self._draft.fd)
             if answer == "busy":
                 raise _changed()
         now = self._old.identity()
@@ -141,9 +148,9 @@ class _Swap:
         if answer == "taken":
             with suppress(OSError):  # what is left to do is found again, and done, by sealing
                 self._drain()
-            lease.release(self._draft.fd)
+            locks.release_lease(self._draft.fd)
         else:
-            lease.settled(self._old.fd, answer)
+            locks.settled(self._old.fd, answer)
         return time.monotonic() - begun
 
     def _keep_name(self, *, keeps: bool) -> None:
@@ -157,9 +164,11 @@ class _Swap:
 
         Our file may have had its name for a moment. If a client found it there, it stays.
         """
-        lease.release(self._draft.fd)  # who waits for it gets it now
-        time.sleep(lease.GRACE)
-        is_unwritten = self._draft.size == self._size() and lease.write(self._draft.fd) != "busy"
+        locks.release_lease(self._draft.fd)  # who waits for it gets it now
+        time.sleep(locks.GRACE)
+        is_unwritten = (
+            self._draft.size == self._size() and locks.write_lease(self._draft.fd) != "busy"
+        )
         if error.kept is None and is_unwritten:
             return _changed()
         kept = printable(str(aside.keep(self._place, self._place.draft)))
@@ -231,16 +240,16 @@ class _Swap:
 
         Who waits for the old file's lease still gets the old file, so it must be let go first.
         """
-        lease.release(self._old.fd)
+        locks.release_lease(self._old.fd)
         deadline = time.monotonic() + _LATE
         while time.monotonic() < deadline:
-            if lease.read(self._old.fd) == "taken":
-                time.sleep(lease.GRACE)
-                if not lease.is_wanted(self._old.fd) and self._brought_over():
-                    lease.release(self._old.fd)
+            if locks.read_lease(self._old.fd) == "taken":
+                time.sleep(locks.GRACE)
+                if not locks.is_lease_wanted(self._old.fd) and self._brought_over():
+                    locks.release_lease(self._old.fd)
                     return
-                lease.release(self._old.fd)
-            time.sleep(lease.PAUSE)
+                locks.release_lease(self._old.fd)
+            time.sleep(locks.PAUSE)
 
     def _brought_over(self) -> bool:
         self._batch = None
@@ -259,7 +268,7 @@ class _Swap:
                 )
                 write_intent(self._place, self._intent)
             return False
-        return not lease.is_wanted(self._old.fd)
+        return not locks.is_lease_wanted(self._old.fd)
 
     def _check_unwritten(self) -> None:
         """Raise InUseError if clients wrote to the new file already.
@@ -311,7 +320,7 @@ def _kept(place: Place, old: Source) -> Path | None:
         live = None
         with suppress(SessrotateError):  # gone, or a link
             live = stack.enter_context(Source.itself(place.live))
-        is_there = drafted.is_superfluous(live, old, place.session)
+        is_there = is_superfluous(live, old, place.session)
         return None if is_there else aside.keep(place, place.pack)
 
 
@@ -340,7 +349,7 @@ def undo(place: Place) -> None:
 def _counted(place: Place) -> int:
     """Return how many segments the file that was to be replaced counts: those never go."""
     with Source.inside(place.archive, names.PACK) as pack:
-        header = live_header.parse(first_line(pack), place.session)
+        header = headers.parse_live(first_line(pack), place.session)
         return 0 if header is None else header.index
 
 
@@ -363,3 +372,57 @@ def uncount(place: Place, first: int, count: int) -> None:
 
 def _is_file(path: Path, source: Source) -> bool:
     return fs.same_as(os.fstat(source.fd))(path)
+
+
+def judged(found: State, begun: Intent) -> Drafted:
+    """Return what has the draft's name, having looked into it where that matters.
+
+    It matters where neither that nor the live file is the one that was to be replaced.
+    """
+    if found.drafted != "unread" or found.match == "pack" or found.pack is None:
+        return found.drafted
+    if not is_plain(found):
+        return "stranger"
+    with Source.inside(found.place.archive, names.DRAFT) as draft:
+        # Somebody may have found it under the live file's name, and write to it only now.
+        is_free = locks.write_lease(draft.fd) != "busy"
+        return "new" if is_free and is_new(found, begun, draft) else "stranger"
+
+
+def is_plain(found: State) -> bool:
+    """Tell whether the draft's name has a file of the user's own, under this name alone.
+
+    Nothing else takes the live file's place: an archive may come from somebody else.
+    """
+    status = found.place.draft.lstat()
+    is_own = platforms.is_ours(status.st_uid)
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and is_own
+
+
+def is_superfluous(live: Source | None, pack: Source, session: str) -> bool:
+    """Tell whether the live file is the pack, or has all that is in it."""
+    if live is None:
+        return False
+    whole = [(pack, Span(0, pack.identity().size))]
+    # A backup makes two files of two names.
+    if live.identity().is_same_file(pack.identity()) or begins_with(live, whole):
+        return True
+    # A session that was restored has all that came behind the header. Nobody may write to it now.
+    answer = locks.read_lease(pack.fd)
+    if answer == "taken":
+        locks.release_lease(pack.fd)
+    return answer == "taken" and has_all_of(live, None, None, pack, session)
+
+
+def is_new(found: State, begun: Intent, draft: Source) -> bool:
+    """Tell whether a file holds all that the new one of a swap did, and nothing else."""
+    swap, size = begun.swap, draft.size()
+    if size != swap.prefix + swap.tail.size or not is_at(draft, swap.prefix, swap.tail):
+        return False
+    if begun.operation == "restore":
+        return found.manifest is not None and holds(draft, found.manifest.segments)
+    if swap.new.size == swap.prefix:
+        return is_at(draft, 0, swap.new)
+    head = headers.parse_live(first_line(draft), found.place.session)
+    carried = None if head is None else Mark(head.carried_bytes, head.carried_digest)
+    return is_at(draft, 0, swap.new) and bool(carried and is_at(draft, swap.new.size, carried))

@@ -31,7 +31,7 @@ from sessrotate.archive.state import State
 from sessrotate.errors import printable, storage
 from sessrotate.in_place.swap import change_record
 from sessrotate.model import FileIdentity, Span
-from sessrotate.system import in_use, lease
+from sessrotate.system import in_use, locks
 from sessrotate.system.source import Source
 from sessrotate.units import DAY
 
@@ -153,9 +153,9 @@ def free(found: State) -> list[Path]:
 
 
 def _is_free(pack: Source, told: Waiting) -> bool:
-    answer = lease.read(pack.fd)  # by now there may be leases, or the last writer is gone
+    answer = locks.read_lease(pack.fd)  # by now there may be leases, or the last writer is gone
     if answer == "taken":
-        lease.release(pack.fd)
+        locks.release_lease(pack.fd)
     return answer == "taken" or (answer == "none" and is_over(pack.identity(), told.since))
 
 

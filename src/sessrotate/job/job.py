@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from sessrotate.archive import place, restored
 from sessrotate.archive.place import Place
-from sessrotate.in_place import room
+from sessrotate.in_place import obstacles
 from sessrotate.in_place.fleet import Known
 from sessrotate.in_place.outcome import Outcome
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sessrotate.clients.in_place import Near
     from sessrotate.in_place.gain import Forecast
     from sessrotate.in_place.operations import Progress
-    from sessrotate.job.config.file import Settings
+    from sessrotate.job.config import Settings
     from sessrotate.retention.prune import PrunePlan
     from sessrotate.retention.trash import Due
 
@@ -134,7 +134,7 @@ class Job(Struct):
 
         Raises NoRoomError if it needs more than is free by then.
         """
-        room.check(where.config, expected.need, self.gained)
+        obstacles.check_room(where.config, expected.need, self.gained)
         return Outcome(
             where, "planned", expected.moved, gained=expected.gained, detail=detail, disk=disk
         )

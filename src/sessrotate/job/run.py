@@ -22,7 +22,7 @@ from sessrotate.archive import clock, place
 from sessrotate.archive.place import Place
 from sessrotate.clients.common import is_folder
 from sessrotate.errors import INTERRUPTED, SessrotateError, storage
-from sessrotate.in_place import outcome, room
+from sessrotate.in_place import obstacles, outcome
 from sessrotate.in_place.outcome import Outcome, Result
 from sessrotate.job import run_log
 from sessrotate.job.job import EVERYTHING, Job, Recall, Scope, anew
@@ -30,12 +30,12 @@ from sessrotate.job.run_log import Journal
 from sessrotate.job.steps import STEPS, Step, recovered
 from sessrotate.retention.prune import PrunePlan
 from sessrotate.retention.trash import Due
-from sessrotate.system import locks, ownership, user_folders
+from sessrotate.system import inside, locks, user_folders
 
 if TYPE_CHECKING:
     from sessrotate.in_place.fleet import Known
     from sessrotate.in_place.operations import Progress
-    from sessrotate.job.config.file import Settings
+    from sessrotate.job.config import Settings
 
 WAIT: Final = 10.0
 """Seconds to wait for each session that another process changes."""
@@ -194,7 +194,7 @@ def _report(job: Job, stages: list[Stage]) -> Report:
 
 def _alone() -> AbstractContextManager[None]:
     """Hold the lock of runs, unless there is no client's folder to hold it in."""
-    ownership.check(user_folders.log_file())
+    inside.check_owner(user_folders.log_file())
     there = is_folder(place.root().parent)
     return locks.only_run(place.run_lock()) if there else nullcontext()
 
@@ -210,7 +210,9 @@ def _stages(job: Job, kept: Journal) -> Iterator[Stage]:
 def _retried(stages: list[Stage], job: Job, kept: Journal) -> list[Stage]:
     """Recover once more what there was no room for, when the other steps have freed some."""
     first, *others = stages
-    cramped = [each.where for each in first.outcomes if each.where and room.is_cramped(each.error)]
+    cramped = [
+        each.where for each in first.outcomes if each.where and obstacles.is_cramped(each.error)
+    ]
     if not cramped or not job.gained or job.has_enough:
         return stages
     job.left -= {*cramped}

@@ -30,8 +30,8 @@ from sessrotate.archive import away_file, state
 from sessrotate.archive.place import Place
 from sessrotate.errors import INTERRUPTED, DamagedError, SessrotateError, printable, storage
 from sessrotate.model import Count
-from sessrotate.segments import one_line
-from sessrotate.system import locks, ownership, user_folders
+from sessrotate.parsing import json_typed
+from sessrotate.system import inside, locks, user_folders
 
 if TYPE_CHECKING:
     from sessrotate.in_place.outcome import Outcome
@@ -151,7 +151,7 @@ def note(change: Change) -> Change:
             taken = (each.run for each in _changes(_lines(path)) if each.run < _MOST_NUMBER)
             number = 1 + max(taken, default=0)
             change = replace(change, run=number)
-        _append(path, one_line.dump(change))
+        _append(path, json_typed.dump_line(change))
         if is_first:
             _drop_oldest(path)
     return change
@@ -162,7 +162,7 @@ def _alone() -> Iterator[Path]:
     """Hold the log, so that no line is lost and no number is taken twice."""
     path = user_folders.log_file()
     user_folders.check_home(path)
-    ownership.check(path)
+    inside.check_owner(path)
     with storage("write the log of runs"), locks.log(path):
         before = path.stat().st_mtime_ns if path.exists() else 0
         yield path
@@ -227,7 +227,7 @@ def _changes(lines: Iterable[bytes]) -> Iterator[Change]:
 
 
 def _change(line: bytes) -> Change | None:
-    return one_line.parse(line, Change)
+    return json_typed.parse_line(line, Change)
 
 
 def _lines(path: Path) -> list[bytes]:

@@ -1,32 +1,234 @@
-"""Bytes in pieces → the lines that may match, without a look at the others. Pure.
+"""A regular expression → the lines that may match, without a look at the others. Pure.
 
-Promise: what comes out is what a sieve lets through of `records.split`, with the same offsets, as
-fast as the C library finds a few bytes.
+Promise: what comes out is what a sieve lets through of `parsing.split`, with the same offsets, as
+fast as the C library finds a few bytes. A line that matches is never missed.
 
-Rule: lines are looked for from what was found in a window, never the other way round. Memory is
-bounded: of a line that is longer than the window, its beginning is kept, as `split` keeps it.
+Rule: from the expression follow bytes that a raw line must hold for its text to match. Parts that
+are not certain (groups, classes, escapes, other scripts) are ignored; if nothing certain is left,
+every line may match. Lines are looked for from what was found in a window, never the other way
+round. Memory is bounded: of a line that is longer than the window, its beginning is kept, as
+`split` keeps it.
+
+`Finder.find` gives the result of `bytes.find`, only faster. Where the C library has `memmem`
+(glibc, musl, macOS) that is called: it is twice as fast and runs without the interpreter's lock, so
+that two threads search twice as much; elsewhere `bytearray.find` does the same.
+docs/internals/performance.md has the figures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+import string
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from io import BytesIO
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.parsing.literals import Sieve, escapes
-from sessrotate.parsing.needle import Finder, memmem
-from sessrotate.parsing.records import LONGEST, split
+from msgspec import Struct
+
+from sessrotate.parsing import LONGEST, split
 
 if TYPE_CHECKING:
-    from sessrotate.parsing.records import Line
+    from sessrotate.parsing import Line
+
+    Memmem = Callable[[int, int, bytes, int], int | None]
+
+
+class Finder:
+    """A buffer of fixed size and a search in it; one thread at a time.
+
+    `view` is for filling the buffer, which cannot be resized while the finder lives, so that the
+    address handed to the C library stays valid.
+    """
+
+    def __init__(self, size: int, *, memmem: Memmem | None) -> None:
+        self.buffer: Final = bytearray(size)
+        self._memmem: Final = memmem
+        self.view: Final = memoryview(self.buffer)
+        self._address = 0
+        if memmem is not None:
+            from ctypes import addressof, c_char  # noqa: PLC0415 - 4 ms at start-up
+
+            self._address = addressof(c_char.from_buffer(self.buffer))
+
+    def find(self, needle: bytes, start: int, end: int) -> int:
+        """Return where `needle` first lies within [start, end) of the buffer, or -1."""
+        end = min(end, len(self.buffer))
+        if self._memmem is None:
+            return self.buffer.find(needle, start, end)
+        if start >= end:
+            return -1
+        found = self._memmem(self._address + start, end - start, needle, len(needle))
+        return -1 if found is None else found - self._address
+
+
+@lru_cache(maxsize=1)
+def memmem() -> Memmem | None:
+    """Return the C library's `memmem`, or None where it has none (Windows)."""
+    import ctypes  # noqa: PLC0415 - 4 ms at start-up, wanted only for large files
+
+    try:
+        function = ctypes.CDLL(None).memmem
+    except (AttributeError, OSError, TypeError):  # no such symbol; no such library (Windows)
+        return None
+    function.restype = ctypes.c_void_p
+    function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    result: Memmem = function
+    return result
+
+
+# ── a place to begin ──────────────────────────────────────────────────────────────────────────────
+
+# ── what a line must hold ────────────────────────────────────────────────────────────────────────
+
+_PLAIN: Final = frozenset(string.printable[:95]) - set('"\\/')
+"""Characters that stand in JSON as themselves; a slash may be escaped, and some writers do."""
+
+_CASELESS: Final = _PLAIN - set("iIkKsS")
+"""Those of them that match only themselves and their other case: to Python's `re` the Kelvin sign
+is a `k`, and i and s have such relatives too."""
+
+_COMPOSED: Final = frozenset("K;`")
+"""Those that a text may have only once it is composed: of the Kelvin sign, of Greek marks."""
+
+_MEANING: Final = frozenset(".^$|{*+?")
+"""Plain characters that mean something else outside of classes, but for those that open pieces."""
+
+_ESCAPE: Final = b"\\u00"
+"""How an escape begins that an ASCII character may be written as."""
+
+_QUANTIFIER: Final = re.compile(r"[*+?]|\{\d*,?\d*\}")
+_CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+
+
+class Sieve(Struct, frozen=True):
+    """Says which lines may match; `wanted` are literals of which one must be there.
+
+    A line may match as well if any character of these is escaped in it, or if it has any bytes of
+    `also`, in this case.
+    """
+
+    wanted: tuple[bytes, ...]
+    is_caseless: bool = False
+    also: tuple[bytes, ...] = ()
+
+    def __call__(self, line: bytes) -> bool:
+        """Return whether the text of a raw line may match."""
+        wanted = self.wanted
+        if not wanted:
+            return True
+        searched = line.lower() if self.is_caseless else line
+        for literal in wanted:
+            if literal in searched:
+                return True
+        if _ESCAPE in line and escapes(wanted, is_caseless=self.is_caseless).search(line):
+            return True
+        return any(each in line for each in self.also)
+
+
+@lru_cache(maxsize=64)
+def escapes(literals: tuple[bytes, ...], *, is_caseless: bool) -> re.Pattern[bytes]:
+    """Return what finds the escapes of these literals' characters, and some others.
+
+    JSON.stringify and Python's json escape no printable ASCII character; other writers may.
+    """
+    every = b"".join(literals)
+    written = every.lower() + every.upper() if is_caseless else every
+    third = "".join(sorted({f"{character:02x}"[0] for character in written}))
+    return re.compile(rb"\\u00[%b]" % third.encode())
+
+
+def is_across(literal: bytes, words: str) -> bool:
+    """Tell whether a text may hold a literal only because `words` were put before it.
+
+    So it is where the literal stands in the words, or begins in them and goes on behind. Case does
+    not count.
+    """
+    searched, small = words.lower(), literal.decode("ascii").lower()
+    ends = (searched[at:] for at in range(len(searched)))
+    return small in searched or any(small.startswith(end) for end in ends)
+
+
+@lru_cache(maxsize=8)  # the same for each of thousands of sessions
+def sieve(pattern: re.Pattern[str]) -> Sieve:
+    """Return what lines that match this expression have in common."""
+    if pattern.flags & re.VERBOSE or "(?#" in pattern.pattern:
+        return Sieve(())
+    is_caseless = bool(pattern.flags & re.IGNORECASE)
+    plain = _CASELESS if is_caseless else _PLAIN
+    # With an accent in it, it is compared with texts that were composed.
+    plain = plain if pattern.pattern.isascii() else plain - _COMPOSED
+    branches = _branches(pattern.pattern, plain)
+    if branches is None:
+        return Sieve(())
+    longest = [max(runs, key=len, default="") for runs in branches]
+    if not all(longest):
+        return Sieve(())
+    wanted = {(each.lower() if is_caseless else each).encode("ascii") for each in longest}
+    return Sieve(tuple(sorted(wanted)), is_caseless)
+
+
+def _branches(pattern: str, plain: frozenset[str]) -> list[list[str]] | None:
+    """Return the literal runs outside of groups, for each alternative; None if nobody can tell."""
+    branches: list[list[str]] = [[]]
+    run = ""
+    at = 0
+    while at < len(pattern):
+        piece = _piece(pattern, at)
+        if piece is None:
+            return None
+        at += len(piece)
+        if piece in plain and piece not in _MEANING:
+            run += piece
+        elif piece[0] == "\\" and piece[1] in plain and not piece[1].isalnum():
+            run += piece[1]
+        else:
+            # What a quantifier follows need not be there.
+            branches[-1].append(run[:-1] if _QUANTIFIER.fullmatch(piece) else run)
+            run = ""
+            if piece == "|":
+                branches.append([])
+    branches[-1].append(run)
+    return branches
+
+
+def _piece(pattern: str, at: int) -> str | None:
+    """Return what stands at an offset: a character, an escape, a quantifier, a class, a group.
+
+    None if nobody can tell where it ends.
+    """
+    character = pattern[at]
+    if character == "\\":
+        is_longer = pattern[at + 1] in "xuUN" or pattern[at + 1].isdigit()
+        return None if is_longer else pattern[at : at + 2]
+    if character == "(":
+        return _group(pattern, at)
+    for shape in (_QUANTIFIER, _CLASS):
+        found = shape.match(pattern, at)
+        if found is not None:
+            return found[0]
+    return None if character == "[" else character
+
+
+def _group(pattern: str, start: int) -> str | None:
+    """Return the group that opens at an offset."""
+    at = start + 1
+    while at < len(pattern) and pattern[at] != ")":
+        inner = pattern[at : at + 2] if pattern[at] == "\\" else _piece(pattern, at)
+        if inner is None:
+            return None
+        at += len(inner)
+    return pattern[start : at + 1] if at < len(pattern) else None
+
+
+# ── the lines that may match ─────────────────────────────────────────────────────────────────────
 
 WINDOW: Final = 1024 * 1024
 """Bytes that are searched at once: more of them fall out of the processor's cache."""
 
 _SMALL: Final = 256 * 1024
 
-_ESCAPE: Final = b"\\u00"
 _OVERLAP: Final = 8
 """Bytes of an escape, and some: what may lie in two windows of a long line."""
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sessrotate.parsing.records import LONGEST, Record
+from sessrotate.parsing import LONGEST, Record
 
 BUFFER: Final = 512 * 1024
 """Bytes that are read before a value is looked for in them."""

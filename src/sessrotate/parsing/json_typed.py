@@ -1,4 +1,4 @@
-"""One line → a row of a client's own types (`msgspec` Structs).
+"""One line → a row of a client's own types (`msgspec` Structs), or our own value. Pure.
 
 Promise: a line has one row, whichever way it was decoded. `msgspec` decodes almost all lines and
 skips what a type does not name. It refuses some that a client's `JSON.parse` takes (a lone
@@ -9,6 +9,10 @@ two ways equal.
 Rule: a value of an unexpected type counts as absent, and never makes a line unreadable. What fits
 none of a union's types stays plain JSON: an element of a list, and the line itself. Of a key that
 is there twice, the last value counts.
+
+A small file of ours is one value, written as one line. `parse_line(dump_line(value), type(value))
+== value`, and any other bytes are not a value. So whatever else a file might say (another format,
+an unknown key, a number out of its range) is refused.
 """
 
 from __future__ import annotations
@@ -20,10 +24,11 @@ from operator import or_
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
+from msgspec import Struct
 from msgspec.inspect import StructType, Type
 
 if TYPE_CHECKING:
-    from sessrotate.parsing.records import Record
+    from sessrotate.parsing import Record
 
 T = TypeVar("T")
 
@@ -163,3 +168,28 @@ def _struct(value: dict[str, Any], wanted: StructType) -> Any:
         elif field.required:
             return _MISFIT
     return wanted.cls(**fields)
+
+
+# ── our own ───────────────────────────────────────────────────────────────────────────────────────
+
+FORMAT: Final = 1
+"""Of every such file."""
+
+Ours = TypeVar("Ours", bound=Struct)
+
+
+def dump_line(value: Struct) -> bytes:
+    """Return a value as the bytes of its line, in ASCII so that any file's name fits."""
+    return json.dumps({"format": FORMAT, **msgspec.to_builtins(value)}).encode() + b"\n"
+
+
+def parse_line(data: bytes, kind: type[Ours]) -> Ours | None:
+    """Return the value of a `kind` that these bytes are, None if we would not have written them.
+
+    What a field may hold is its annotation: `model.Count`, `model.Digest`.
+    """
+    try:
+        value = msgspec.convert(json.loads(data), kind)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return value if dump_line(value) == data else None

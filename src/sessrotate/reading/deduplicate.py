@@ -21,12 +21,11 @@ import xxhash
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.clients.prompts import asked
-from sessrotate.clients.view import Text, View
+from sessrotate.clients.view import Text, View, asked
 
 if TYPE_CHECKING:
-    from sessrotate.parsing.records import Record
-    from sessrotate.reading.pair_tools import Viewed
+    from sessrotate.parsing import Record
+    from sessrotate.reading import Viewed
 
 MOST_HELD: Final = 4 * 1024 * 1024
 """Bytes of records that are held to know whether a prompt that waited is said by one of them.

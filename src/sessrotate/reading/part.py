@@ -1,7 +1,11 @@
-"""A part of a session: some of its turns, from one time to another. Pure.
+"""A part of a session: some of its turns, from one time to another, or from a place on. Pure.
 
 Rule: whether a record is in it is told as the records come, in their order, and nothing is read
 behind the last turn that is wanted.
+
+A place is a segment's number and an offset in bytes of its body, whatever file has it by now. An
+offset inside of a record stands for that record. Segments before the place are not opened, unless
+the client's records repeat earlier ones.
 """
 
 from __future__ import annotations
@@ -9,20 +13,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
 from sessrotate import units
+from sessrotate.clients import opaque
 from sessrotate.clients.common import UUID
-from sessrotate.clients.prompts import is_prompt
-from sessrotate.clients.view import View
+from sessrotate.clients.view import View, is_prompt
 from sessrotate.errors import WrongUsageError, printable
-from sessrotate.reading.pair_tools import BranchEdge
+from sessrotate.parsing import Record
+from sessrotate.reading import BranchEdge
 
 if TYPE_CHECKING:
-    from sessrotate.parsing.records import Record
-    from sessrotate.reading.pair_tools import Viewed
+    from sessrotate.parsing import Record
+    from sessrotate.reading import Viewed
     from sessrotate.reading.session import Session
 
 _TURNS: Final = re.compile(r"(\d{1,9})?(:)?(\d{1,9})?", re.ASCII)
@@ -239,3 +245,66 @@ def turns_of(session: Session) -> Callable[[Record], bool]:
         return True
 
     return counts
+
+
+# ── from a place on ───────────────────────────────────────────────────────────────────────────────
+
+_TYPED_PLACE: Final = re.compile(r"(\d{1,9}):(\d{1,15})(?::(\d{1,15}))?", re.ASCII)
+
+
+class Place(Struct, frozen=True):
+    """The byte at `offset` of the body of a segment.
+
+    With a `character`, it is that one of what the record there says (`select.text_of`), and only
+    that record.
+    """
+
+    segment: int
+    offset: int
+    character: int | None = None
+
+    def is_in(self, record: Record) -> bool:
+        """Tell whether a record has this byte, its newline included."""
+        begins = record.offset <= self.offset <= record.offset + record.size
+        return record.segment == self.segment and begins
+
+
+def place(text: str) -> Place:
+    """Return the place that people name. Raises WrongUsageError if the text is none."""
+    found = _TYPED_PLACE.fullmatch(text.strip())
+    if found is None:
+        raise WrongUsageError(
+            f"{printable(text)} is not a place such as 3:120394, a segment and an offset: take it "
+            "from what `search` prints."
+        )
+    return Place(int(found[1]), int(found[2]), None if found[3] is None else int(found[3]))
+
+
+def from_place(session: Session, place: Place, *, are_lines: bool = False) -> Iterator[Record]:
+    """Yield the records of the history from the one at a place on, or only that one.
+
+    They come as people read them (`Session.said`), or with `are_lines` as they are in the file.
+    Raises WrongUsageError if no record is there.
+    """
+    is_plain = are_lines or session.reader.said is opaque.said
+    session.segment(place.segment)
+    numbers = [
+        info.index for info in session.segments if not is_plain or info.index >= place.segment
+    ]
+    every = chain.from_iterable(map(session.segment, numbers))
+    found = every if are_lines else session.said(every)
+    is_begun = False
+    for record in found:
+        if not is_begun:
+            if is_plain and record.segment > place.segment:
+                break
+            is_begun = place.is_in(record) and not record.is_carried
+        if is_begun:
+            yield record
+            if place.character is not None:
+                return
+    if not is_begun:
+        raise WrongUsageError(
+            f"There is no record at {place.segment}:{place.offset}: take the place from what "
+            "`search` prints."
+        )

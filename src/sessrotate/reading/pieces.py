@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate.archive import state
+from sessrotate.archive import live_tail, state
 from sessrotate.archive.state import State
 from sessrotate.clients.protocol import Client
 from sessrotate.errors import DamagedError, InUseError, StorageError, printable, storage
 from sessrotate.model import Boundary, Segment, Span
-from sessrotate.segments import dating, live_body, load, scan
+from sessrotate.segments import load, scan
 from sessrotate.segments.segment_set import (
     HARMLESS,
     READABLE,
@@ -125,7 +125,7 @@ def of_live(
     """
     with storage("read the session"):
         scanned = scan.scan(source, client, lambda _done: None)
-        segments = live_body.segments(
+        segments = live_tail.segments(
             source, client, scanned, prefix, number=first, start=start, is_cut=is_cut
         )
     for segment in segments:
@@ -360,7 +360,7 @@ def _info(segments: SegmentSet, client: Client, part: SegmentFile) -> SegmentInf
     opening: Boundary | None = None
     if part.index and part.file is not None:
         with suppress(DamagedError, StorageError):  # whoever reads it says so
-            opening = dating.boundary(client, partial(body, segments, part))
+            opening = scan.boundary(client, partial(body, segments, part))
     time = opening.timestamp if opening is not None else None
     return SegmentInfo(part.index, part.size, opening, time, None, "sealed")
 

@@ -6,6 +6,11 @@ match are decoded.
 Rule: a record is decided by its own line alone, so that a session may be searched in windows. Where
 records are not lines, or repeat others (Gemini CLI), all of the session is read if anything in it
 may match.
+
+The history is read in stretches, each from any line on. A place in it is the same before and after
+a rotation, so that parts of a session may be read by different processes, each of which opens it
+for itself. The segments of a live file are looked for when somebody asks in which one a place is,
+and not before.
 """
 
 from __future__ import annotations
@@ -14,10 +19,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
+from functools import cached_property, partial
 from io import FileIO
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import xxhash
 from msgspec import Struct
@@ -29,18 +35,133 @@ from sessrotate.clients.protocol import Reader
 from sessrotate.clients.view import Block, View
 from sessrotate.errors import DamagedError, InputError, RequestError, SessrotateError
 from sessrotate.model import Span
-from sessrotate.parsing.candidates import candidates
-from sessrotate.parsing.literals import Sieve
-from sessrotate.parsing.records import Record
-from sessrotate.reading import holders, part, select, stretches
+from sessrotate.parsing import Record
+from sessrotate.parsing.candidates import Sieve, candidates
+from sessrotate.reading import holders, part, select
 from sessrotate.reading.deduplicate import Asks, asks, waiting
-from sessrotate.reading.excerpts import LONGEST, Group, excerpts
 from sessrotate.reading.holders import Around
 from sessrotate.reading.pieces import Holder
+from sessrotate.reading.select import LONGEST, Group, excerpts
 from sessrotate.reading.session import Session
-from sessrotate.reading.stretches import Stretch, Stretches, Window
-from sessrotate.segments import compressed_session
+from sessrotate.segments import compressed
 from sessrotate.segments.segment_set import content
+from sessrotate.system.source import Source
+
+if TYPE_CHECKING:
+    Read = Callable[[], Iterable[bytes | memoryview]]
+
+
+class Window(Struct, frozen=True):
+    """The lines that begin in these bytes of a history; without an `end`, all from `begin` on."""
+
+    begin: int = 0
+    end: int | None = None
+
+    def has(self, place: int) -> bool:
+        """Tell whether a place is in it."""
+        return self.begin <= place and (self.end is None or place < self.end)
+
+
+class Stretch(Struct, frozen=True):
+    """Whole lines of a history, and what reads them.
+
+    `index` is the segment's, None where they are not a sealed segment. `start` is where in the
+    segment they begin, or behind all sealed segments. `problem` says why they cannot be read.
+    """
+
+    index: int | None
+    start: int
+    read: Read
+    problem: str | None = None
+
+
+class Stretches:
+    """The stretches of a session that is open, and of which the sizes of all parts are known.
+
+    * `pruned`: where the segments begin that were pruned.
+    * `sealed`: how many bytes of the history are in segments.
+    """
+
+    def __init__(self, holder: Holder) -> None:
+        """Raise DamagedError if the live file does not go on from its archive."""
+        holder.check()
+        self._holder: Final = holder
+        sizes = (each.info.bytes or 0 for each in holder.sealed)
+        *begins, self.sealed = accumulate(sizes, initial=0)
+        self._begins: Final = [*zip(begins, holder.sealed, strict=True)]
+        self.pruned: Final = [begin for begin, each in self._begins if each.is_pruned]
+
+    def within(self, window: Window) -> Iterator[Stretch]:
+        """Yield the sealed segments that begin in the window, then other lines that do."""
+        for begin, segment in self._begins:
+            if window.has(begin) and not segment.is_pruned:
+                yield Stretch(segment.info.index, 0, segment.pieces, segment.problem)
+        place = self.sealed
+        for each in self._holder.loose:
+            span, shift = each.span, place - each.span.start
+            if each.file is not None:
+                span = _lines(each.file, span, shift, window)
+            elif not window.has(place):
+                span = Span(0, 0)
+            if span.size:
+                yield Stretch(None, span.start + shift - self.sealed, partial(each.read, span))
+            place += each.span.size
+
+    def where(self, stretch: Stretch, offset: int) -> tuple[int, int]:
+        """Return the number of the segment that has a line, and the offset in it.
+
+        `offset` is the line's, as counted from the stretch's `start`. Without a live file, lines
+        belong to the last segment. Raises what a scan raises.
+        """
+        if stretch.index is not None:
+            return stretch.index, offset
+        if not self._live:
+            last = self._holder.sealed[-1].info
+            return last.index, (last.bytes or 0) + offset
+        begin, index = next(each for each in reversed(self._live) if each[0] <= offset)
+        return index, offset - begin
+
+    @cached_property
+    def _live(self) -> list[tuple[int, int]]:
+        """Where segments that are not sealed begin, behind the sealed ones, and their numbers."""
+        files = [each.file for each in self._holder.loose if each.file is not None]
+        names = tuple((each.path, each.identity()) for each in files)
+        state = self.sealed, names, tuple(each.span for each in self._holder.loose)
+        if state not in _CUTS:
+            segments = (each.info for each in self._holder.segments())
+            live = [each for each in segments if each.standing == "live"]
+            begins = accumulate((each.bytes or 0 for each in live), initial=0)
+            _CUTS.clear()
+            _CUTS[state] = [(begin, each.index) for begin, each in zip(begins, live, strict=False)]
+        return _CUTS[state]
+
+
+_CUTS: Final[dict[object, list[tuple[int, int]]]] = {}
+"""The segments of the last live file of which somebody asked: it is searched in many windows."""
+
+
+def read(stretch: Stretch) -> Iterator[bytes | memoryview]:
+    """Yield a stretch's bytes. Raises DamagedError where that is known to be impossible."""
+    if stretch.problem is not None:
+        raise DamagedError(stretch.problem)
+    return iter(stretch.read())
+
+
+def _lines(source: Source, span: Span, shift: int, window: Window) -> Span:
+    """Return where the lines stand in a file that begin in a window.
+
+    They are in `span`, and `shift` makes an offset of the file a place in the history.
+    """
+    start = max(span.start, window.begin - shift)
+    end = span.end if window.end is None else min(span.end, window.end - shift)
+    if start > span.start:
+        start = min(source.line_end(start - 1, max(end, start - 1)) + 1, span.end)
+    if start >= end:
+        return Span(start, start)
+    return Span(start, min(source.line_end(end - 1, span.end) + 1, span.end))
+
+
+# ── what is searched for ──────────────────────────────────────────────────────────────────────────
 
 ALL: Final = Window()
 
@@ -185,7 +306,7 @@ class _Search:
     def _in_stretch(
         self, all_of_it: Stretches, stretch: Stretch, reader: Reader, wanted: list[Sieve]
     ) -> Iterator[Hit]:
-        lines = candidates(stretches.read(stretch), wanted[0], stretch.start)
+        lines = candidates(read(stretch), wanted[0], stretch.start)
         for line, at, size, is_ended in lines:
             if wanted[1:] and size == len(line) and not all(each(bytes(line)) for each in wanted):
                 continue
@@ -224,7 +345,7 @@ class _Search:
 
         To open it, all of it is written to a file of its own.
         """
-        if not compressed_session.is_session(self._path.name):
+        if not compressed.is_session(self._path.name):
             return False
         if self._window.begin:
             return True

@@ -22,12 +22,12 @@ from sessrotate.clients.protocol import Reader
 from sessrotate.clients.view import View
 from sessrotate.errors import DamagedError, StorageError, WrongUsageError
 from sessrotate.model import Boundary, Span
-from sessrotate.parsing.records import Record, records, split
+from sessrotate.parsing import Record, records, split
 from sessrotate.reading import holders
 from sessrotate.reading.pieces import Holder, OpenSegment, SegmentInfo
 
 if TYPE_CHECKING:
-    from sessrotate.parsing.records import Line
+    from sessrotate.parsing import Line
     from sessrotate.reading.pieces import OnGap
 
 T = TypeVar("T")

@@ -12,20 +12,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import safe_text
-from sessrotate.clients.prompts import is_heading, is_note, is_typed
-from sessrotate.clients.view import Thinking, View
-from sessrotate.reading.excerpts import from_match
-from sessrotate.reading.pair_tools import Compaction, ToolUse, UnreadableLine, Utterance
-from sessrotate.reading.select import text_of, texts
-from sessrotate.render import common, phrases
+from sessrotate import render, safe_text
+from sessrotate.clients.view import Thinking, View, is_heading, is_note, is_typed
+from sessrotate.reading import Compaction, ToolUse, UnreadableLine, Utterance
+from sessrotate.reading.select import from_match, text_of, texts
+from sessrotate.render import phrases
 from sessrotate.render.columns import Canvas
 
 if TYPE_CHECKING:
     from sessrotate.clients.view import Tokens, View
     from sessrotate.model import Boundary
-    from sessrotate.parsing.records import Record
-    from sessrotate.reading.pair_tools import Item, Viewed
+    from sessrotate.parsing import Record
+    from sessrotate.reading import Item, Viewed
 
 
 # ── what answers cost ────────────────────────────────────────────────────────────────────────
@@ -38,7 +36,7 @@ def told(tokens_in: int, tokens_out: int) -> str:
     """Return how many tokens were sent and received, in words."""
     if max(tokens_in, tokens_out) >= _MOST:  # a file may hold any number
         return "very many tokens"
-    return f"{common.count(tokens_in, 'token')} in, {tokens_out:,} out"
+    return f"{render.count(tokens_in, 'token')} in, {tokens_out:,} out"
 
 
 class Costs:
@@ -68,7 +66,7 @@ class Costs:
         self._answers = self._in = self._out = 0
         if not is_known:
             return None
-        return f"{common.count(answers, 'answer')}: {costs}" if answers > 1 else costs
+        return f"{render.count(answers, 'answer')}: {costs}" if answers > 1 else costs
 
     def _end(self) -> None:
         if self._now is not None:
@@ -279,7 +277,7 @@ def _where(record: Record, view: View | None, style: Style) -> str:
     words = [f"{file}, offset {record.offset}"]
     words.append("not a record" if view is None else phrases.speaker(view))
     if view is not None and view.time:
-        words.append(common.time(view.time))
+        words.append(render.time(view.time))
     return style.paint("rule", safe_text.clipped(" · ".join(words), 2 * WIDEST))
 
 

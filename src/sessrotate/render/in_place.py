@@ -1,23 +1,26 @@
-"""Rotations and restorations → what people and programs read.
+"""Rotations, restorations and archives that are put aside → what people and programs read.
 
-Rule: as in `render`: pure text out, and what came out of a session is made printable first.
+Rule: as in `render`: pure text out, and what came out of a session is made printable first. Of an
+archive that is put aside, every place is named, and the commands that read what is there.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate import names
+from sessrotate import names, render
 from sessrotate.errors import printable
 from sessrotate.in_place.gain import BLOCK
-from sessrotate.render import segment_table
-from sessrotate.render.common import count, size
+from sessrotate.render import count, segment_table, size
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sessrotate.archive.place import Place
+    from sessrotate.in_place.aside import Plan
     from sessrotate.in_place.operations import Rotated
     from sessrotate.in_place.recover import Recovery
     from sessrotate.in_place.rotate import RotationPlan
@@ -217,3 +220,40 @@ def nothing(plan: RotationPlan) -> str:
         f"{sentence} A row in it continues one that may have been in segment {plan.lacks}, which "
         "is gone or cannot be read: a resume lacks the rows before it."
     )
+
+
+def aside_plan(planned: Plan) -> Iterator[str]:
+    """Yield what is going to happen."""
+    where = planned.place
+    yield (
+        f"The archive of {printable(where.session)} ({render.size(planned.size)}) would be put "
+        f"aside, whole: {_shown(where.archive)}"
+    )
+    if planned.is_gone:
+        yield (
+            "There is no live file: the archive holds all that is left of the session, perhaps as "
+            f"{names.PACK} or in {names.ARCHIVED}/."
+        )
+        return
+    yield f"The live file stays as it is: {_shown(where.live)}"
+    if planned.waits:
+        yield (
+            f"{_shown(where.waiting)} goes with it: lines written to a replaced live file there "
+            "since the last run, or later, no longer reach the live file. `sessrotate run` brings "
+            "them over first, if it can."
+        )
+
+
+def put_aside(where: Place, folder: Path) -> Iterator[str]:
+    """Yield where everything is now, and how to go on."""
+    path = printable(shlex.quote(str(folder)), 4096)
+    yield f"It is now in {_shown(folder)}"
+    yield f"To put it back: mv {path} {printable(shlex.quote(str(where.archive)), 4096)}"
+    yield f"To read it: sessrotate export --allow-gaps {path}"
+    yield (
+        f"To rotate the session again: sessrotate rotate --unsafe-adopt {printable(where.session)}"
+    )
+
+
+def _shown(path: Path) -> str:
+    return printable(str(path), 4096)

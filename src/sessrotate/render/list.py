@@ -18,10 +18,9 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from sessrotate import safe_text
-from sessrotate.render import columns
+from sessrotate.render import columns, count, json_rows, moment, size
 from sessrotate.render.columns import Canvas, Columns, Row
-from sessrotate.render.common import count, json_rows, moment, size
-from sessrotate.reports.session_info import SessionInfo, short_names
+from sessrotate.reports import SessionInfo, short_names
 from sessrotate.units import DAY
 
 _AGES: Final = (

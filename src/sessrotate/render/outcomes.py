@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
+from sessrotate import render
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.in_place.outcome import Outcome, exit_code
-from sessrotate.render import columns, common
+from sessrotate.render import columns, count, size
 from sessrotate.render import list as render_list
 from sessrotate.render.columns import Columns, Row
-from sessrotate.render.common import count, size
 from sessrotate.render.list import Look
-from sessrotate.reports.session_info import SessionInfo, short_names
+from sessrotate.reports import SessionInfo, short_names
 
 if TYPE_CHECKING:
     from sessrotate.archive.place import Place
@@ -194,7 +194,7 @@ def as_json(
         for entry in entries
     ]
     sums = {key: sum(map(figure, entries)) for key, figure in kind.sums.items()}
-    yield common.as_json({"sessions": sessions, **sums, **more})
+    yield render.as_json({"sessions": sessions, **sums, **more})
 
 
 def _reason(entry: Outcome) -> str | None:
@@ -289,7 +289,7 @@ PUT_AWAY: Final = Kind(
     },
     sums=_SUMS,
     total=_put_away,
-    note=common.PUT_AWAY,
+    note=render.PUT_AWAY,
 )
 BROUGHT_BACK: Final = Kind(
     columns={

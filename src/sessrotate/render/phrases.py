@@ -9,14 +9,23 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from sessrotate import safe_text
-from sessrotate.clients.prompts import is_note, is_of_client, is_typed
-from sessrotate.clients.view import Block, Image, Text, Thinking, ToolCall, ToolResult, View
-from sessrotate.render import common
+from sessrotate import render, safe_text
+from sessrotate.clients.view import (
+    Block,
+    Image,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    View,
+    is_note,
+    is_of_client,
+    is_typed,
+)
 
 if TYPE_CHECKING:
     from sessrotate.model import Boundary
-    from sessrotate.reading.pair_tools import BranchEdge, Compaction, ToolUse, UnreadableLine
+    from sessrotate.reading import BranchEdge, Compaction, ToolUse, UnreadableLine
 
 _SALIENT: Final = (
     "command",
@@ -90,7 +99,7 @@ def model(view: View) -> str | None:
 
 def details(view: View) -> list[str]:
     """Return which model speaks, and when, each cut to 60 characters, as far as that is known."""
-    known = (model(view), view.time and common.time(view.time))
+    known = (model(view), view.time and render.time(view.time))
     return [safe_text.clipped(word, 60) for word in known if word]
 
 
@@ -100,11 +109,11 @@ def compaction(part: Compaction, boundary: Boundary | None) -> str:
     words = [what if boundary is None else f"{what} {part.record.segment}"]
     time = part.view.time or (boundary and boundary.timestamp)
     if time:
-        words.append(common.time(time))
+        words.append(render.time(time))
     if boundary is not None and boundary.trigger:
         words.append(boundary.trigger)
     if boundary is not None and boundary.pre_tokens is not None:
-        words.append(f"{common.count(boundary.pre_tokens, 'token')} before")
+        words.append(f"{render.count(boundary.pre_tokens, 'token')} before")
     return " · ".join(words)
 
 
@@ -112,7 +121,7 @@ def branch(edge: BranchEdge) -> str:
     """Return the words about a branch that was rewound, where it begins, ends or is left out."""
     if edge.left_out:
         return (
-            f"Left out here: {common.count(edge.left_out, 'record')} of a rewound branch. Export "
+            f"Left out here: {render.count(edge.left_out, 'record')} of a rewound branch. Export "
             "with --all-branches to see them."
         )
     if edge.is_end:
@@ -125,8 +134,8 @@ def unread(part: UnreadableLine) -> str:
     record = part.record
     where = f"segment {record.segment}, offset {record.offset}"
     if record.is_whole:
-        return f"{where}: {common.size(record.size)} that are not a record"
-    return f"{where}: a line of {common.size(record.size)}, too long to be shown"
+        return f"{where}: {render.size(record.size)} that are not a record"
+    return f"{where}: a line of {render.size(record.size)}, too long to be shown"
 
 
 def about(call: ToolCall) -> str:
@@ -177,8 +186,8 @@ def outcome(result: ToolResult) -> str:
         if isinstance(block, Text) and block.text
     )
     told = {"line": count, "picture": pictures, "block": others}
-    words = [common.count(number, what) for what, number in told.items() if number]
-    return ", ".join(words) or common.count(0, "line")
+    words = [render.count(number, what) for what, number in told.items() if number]
+    return ", ".join(words) or render.count(0, "line")
 
 
 def words(block: Block) -> str:
@@ -197,7 +206,7 @@ def words(block: Block) -> str:
 def picture(image: Image) -> str:
     """Return the words for a picture or document: its type and its size or address."""
     what = image.media_type or "picture"
-    return f"{what}, {common.size(len(image.data) * 3 // 4)}" if image.data else image.address
+    return f"{what}, {render.size(len(image.data) * 3 // 4)}" if image.data else image.address
 
 
 def given(result: ToolResult) -> str:

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from sessrotate import units
+from sessrotate import render, units
 from sessrotate.errors import printable
-from sessrotate.render import common, outcomes
-from sessrotate.render.common import count, size
+from sessrotate.render import count, outcomes, size
 from sessrotate.render.outcomes import Seen, Shown
 from sessrotate.retention import policy
 from sessrotate.retention.policy import Decision
@@ -148,7 +147,7 @@ def _segments(decisions: Iterable[Decision]) -> Iterator[str]:
         )
         for entry in decisions
     ]
-    return common.plain_table(_EACH, rows, left={"session", "last record", "", "why"})
+    return render.plain_table(_EACH, rows, left={"session", "last record", "", "why"})
 
 
 def _day(time: float | None) -> str:
@@ -229,7 +228,7 @@ def as_json(going: Going, trashed: int, freed: int, *, dry_run: bool) -> Iterato
         "bytes_freed": freed,
         "dry_run": dry_run,
     }
-    yield common.as_json(document)
+    yield render.as_json(document)
 
 
 def decisions(planned: PrunePlan) -> list[dict[str, Any]]:

@@ -12,13 +12,11 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from sessrotate import safe_text
+from sessrotate import render, safe_text
 from sessrotate.in_place.gain import WORTH
-from sessrotate.render import common, segment_table
+from sessrotate.render import count, segment_table, size
 from sessrotate.render.columns import Canvas, Columns, Row, cut, cut_middle, table, width
-from sessrotate.render.common import count, size
-from sessrotate.reports import growth
-from sessrotate.reports.model import (
+from sessrotate.reports import (
     Contents,
     Day,
     MachineReport,
@@ -26,6 +24,7 @@ from sessrotate.reports.model import (
     SessionReport,
     Share,
     Total,
+    counting,
 )
 
 Each = TypeVar("Each")
@@ -107,7 +106,7 @@ def machine(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     yield from _contents(report.contents, report.bytes, canvas, many=True)
     yield from _growth(report.growth, canvas)
     yield from _worth(report, canvas)
-    yield from common.further(report.next_steps)
+    yield from render.further(report.next_steps)
 
 
 def _heading(report: SessionReport) -> str:
@@ -121,7 +120,7 @@ def _heading(report: SessionReport) -> str:
         parts.append(f"compressed to {size(report.compressed_bytes)}")
     first, last = report.first_timestamp, report.last_timestamp
     if first is not None:
-        days = (safe_text.line(common.time(time or "")[:10]) for time in (first, last))
+        days = (safe_text.line(render.time(time or "")[:10]) for time in (first, last))
         parts.append(" to ".join(days))
     return ", ".join(parts)
 
@@ -136,7 +135,7 @@ def _segments(segments: Sequence[SegmentRow], canvas: Canvas) -> Iterator[str]:
                 size(segment.bytes),
                 "-" if segment.lines is None else f"{segment.lines:,}",
                 *segment_table.compaction(segment.boundary),
-                safe_text.clipped(common.time(segment.last_timestamp), 19),
+                safe_text.clipped(render.time(segment.last_timestamp), 19),
                 "live tail"
                 if segment.state == "live" and segment is segments[-1]
                 else _REMARKS[segment.state],
@@ -261,7 +260,7 @@ def _titled(title: str, columns: Columns) -> Columns:
 
 
 def _growth(days: Sequence[Day], canvas: Canvas) -> Iterator[str]:
-    periods = growth.by_period(days, _SEGMENTS)
+    periods = counting.by_period(days, _SEGMENTS)
     largest = max(periods.values(), default=0) or 1
     rows = [Row((period, size(held)), held / largest) for period, held in periods.items()]
     if rows:

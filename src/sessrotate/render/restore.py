@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from sessrotate import render
 from sessrotate.errors import printable
 from sessrotate.in_place.outcome import Outcome
-from sessrotate.render import common, outcomes
-from sessrotate.render.common import count, size
+from sessrotate.render import count, outcomes, size
 from sessrotate.render.outcomes import BROUGHT_BACK, Seen, Shown
 from sessrotate.units import DAY
 
@@ -82,7 +82,7 @@ def _whole(name: str, plan: RestorePlan, *, dry_run: bool) -> str:
         line += f" Not freed yet: {plan.pending}"
     if plan.tail is None:
         last = plan.manifest.segments[-1].segment.last_timestamp
-        after = "the last rotation" if last is None else printable(common.time(last))
+        after = "the last rotation" if last is None else printable(render.time(last))
         line += f" The live file was gone, and with it all after {after}: only a backup has that."
     return line
 
@@ -117,7 +117,7 @@ def old(age: float, period: float) -> str:
 
 def heading(run: Run) -> str:
     """Return the line that says which run is undone."""
-    at = common.time(printable(run.at))
+    at = render.time(printable(run.at))
     return f"Undoing run {run.number}, `{printable(run.command)}` of {at} (UTC)."
 
 
@@ -139,14 +139,14 @@ def runs(told: Sequence[tuple[Run, Sequence[Outcome]]]) -> Iterator[str]:
     rows = [
         (
             f"{run.number}",
-            common.time(printable(run.at)),
+            render.time(printable(run.at)),
             printable(run.command, 40),
             f"{len(run.sessions):,}",
             _UNDOING.get(run.undoing) or BROUGHT_BACK.total(found, dry_run=True),
         )
         for run, found in told
     ]
-    yield from common.plain_table(_RUNS, rows, left={"when (UTC)", "command", "undoing it"})
+    yield from render.plain_table(_RUNS, rows, left={"when (UTC)", "command", "undoing it"})
     yield "`sessrotate restore --run N` shows each session of run N first, and asks."
 
 
@@ -164,7 +164,7 @@ def runs_json(told: Sequence[tuple[Run, Sequence[Outcome]]]) -> Iterator[str]:
         }
         for run, found in told
     ]
-    yield common.as_json({"runs": rows})
+    yield render.as_json({"runs": rows})
 
 
 def shown(

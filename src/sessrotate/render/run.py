@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from sessrotate import render
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.in_place.outcome import Result
-from sessrotate.job.config.keys import KEYS, literal, written
-from sessrotate.render import common
+from sessrotate.job.config import KEYS, literal, written
+from sessrotate.render import count, size
 from sessrotate.render import prune as render_prune
-from sessrotate.render.common import count, size
 from sessrotate.render.outcomes import Seen, Shown
 
 if TYPE_CHECKING:
-    from sessrotate.job.config.file import Loaded
+    from sessrotate.job.config import Loaded
     from sessrotate.job.run import Report, Stage
 
 _ITEMS: Final = ("step", "session", "size", "result")
@@ -45,14 +45,14 @@ def plan(report: Report, loaded: Loaded, seen: Seen) -> Iterator[str]:
         for step, each in report.outcomes
     ]
     yield _source(loaded)
-    yield from common.plain_table(_ITEMS, rows, left={*_ITEMS} - {"size"})
+    yield from render.plain_table(_ITEMS, rows, left={*_ITEMS} - {"size"})
     if report.planned is not None:
         yield from render_prune.plan(render_prune.Going(report.planned), seen)
     if off := [stage.step.name for stage in report.stages if not stage.is_on]:
         yield f"Not configured: {', '.join(off)}."
     # Whoever looks for a session that was put away should not be surprised.
     if report.saving or "archive" in report.changing:
-        yield report.saving or common.PUT_AWAY
+        yield report.saving or render.PUT_AWAY
     yield summary(report)
 
 
@@ -90,7 +90,7 @@ def failures(report: Report) -> list[str | SessrotateError | None]:
     What may hide sessions is named too, and why the log lacks a line.
     """
     doubt = [f"Nothing was pruned or freed by age. {report.doubt}"] if report.doubt else []
-    hidden = [common.unread(*each) for each in report.hidden.items()]
+    hidden = [render.unread(*each) for each in report.hidden.items()]
     failed = [
         f"{step} {printable(each.session)}: {each.error}".replace(" :", ":")
         for step, each in report.outcomes
@@ -128,7 +128,7 @@ def as_json(report: Report, loaded: Loaded) -> Iterator[str]:
     }
     if report.planned is not None:
         document["prune"] = render_prune.decisions(report.planned)
-    yield common.as_json(document)
+    yield render.as_json(document)
 
 
 def settings(loaded: Loaded) -> Iterator[str]:
@@ -139,7 +139,7 @@ def settings(loaded: Loaded) -> Iterator[str]:
         said = "-" if value is None else literal(written(value))
         rows.append((key.title, said, "default" if line is None else f"line {line}"))
     yield _source(loaded)
-    yield from common.plain_table(_SETTINGS, rows, left=set(_SETTINGS))
+    yield from render.plain_table(_SETTINGS, rows, left=set(_SETTINGS))
 
 
 def _source(loaded: Loaded) -> str:
@@ -160,4 +160,4 @@ def settings_json(loaded: Loaded) -> Iterator[str]:
             "line": line,
         }
     document = {"file": str(loaded.path), "is_there": loaded.is_there, "settings": tables}
-    yield common.as_json(document)
+    yield render.as_json(document)

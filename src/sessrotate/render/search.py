@@ -11,11 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import safe_text
-from sessrotate.reading.excerpts import Group, Line
-from sessrotate.render import common
+from sessrotate import render, safe_text
+from sessrotate.reading.select import Group, Line
 from sessrotate.render.columns import Canvas
-from sessrotate.reports.session_info import SessionInfo, short_names
+from sessrotate.reports import SessionInfo, short_names
 
 if TYPE_CHECKING:
     from sessrotate.reading.search import Hit
@@ -64,7 +63,7 @@ class Results:
     def _lines(self, info: SessionInfo, hit: Hit) -> Iterator[str]:
         paint = self._canvas.paint
         who = safe_text.clipped(hit.who or "not a record", 60)
-        time = safe_text.clipped(common.time(hit.time), 40) if hit.time else ""
+        time = safe_text.clipped(render.time(hit.time), 40) if hit.time else ""
         words = " · ".join(word for word in (who, time) if word)
         yield f"  {paint('bold', words)} · {paint('dim', self.command(info, hit))}"
         for number, group in enumerate(hit.groups):
@@ -129,12 +128,12 @@ def _object(info: SessionInfo, **told: object) -> str:
         "project": info.project,
         "title": info.title.text,
     }
-    return common.dumps({**about, **told}) + "\n"
+    return render.dumps({**about, **told}) + "\n"
 
 
 def progress(done: int, total: int, hits: int) -> str:
     """Return the words about a search at work, of which so many parts are done."""
-    return f"Searching: {done * 100 // max(total, 1)} %, {common.count(hits, 'hit')}"
+    return f"Searching: {done * 100 // max(total, 1)} %, {render.count(hits, 'hit')}"
 
 
 def sums(hits: int | None, found: int, searched: int, there: int, most: int | None) -> str:
@@ -144,24 +143,24 @@ def sums(hits: int | None, found: int, searched: int, there: int, most: int | No
     `there`, so many were `searched`.
     """
     if not found and searched < there:
-        of_all = f"{searched:,} of {common.count(there, 'session')}"
+        of_all = f"{searched:,} of {render.count(there, 'session')}"
         return f"Nothing found in {of_all}: the options leave the others out."
     if not found:
-        return f"Nothing found in {common.count(searched, 'session')}."
-    told = "" if hits is None else f"{common.count(hits, 'hit')} in "
+        return f"Nothing found in {render.count(searched, 'session')}."
+    told = "" if hits is None else f"{render.count(hits, 'hit')} in "
     if most is not None:
-        return f"{told}{common.count(found, 'session')}; stopped at {most:,}, there may be more."
-    return f"{told}{found:,} of {common.count(searched, 'session')}."
+        return f"{told}{render.count(found, 'session')}; stopped at {most:,}, there may be more."
+    return f"{told}{found:,} of {render.count(searched, 'session')}."
 
 
 def pruned(number: int) -> str:
     """Return the sentence about segments that were pruned."""
-    return f"{common.count(number, 'pruned segment')} {_were(number)} not searched."
+    return f"{render.count(number, 'pruned segment')} {_were(number)} not searched."
 
 
 def unsearched(number: int) -> str:
     """Return the sentence about lines that are too long."""
-    many = common.count(number, "line")
+    many = render.count(number, "line")
     return f"{many} longer than 8 MiB, which may match, {_were(number)} not searched."
 
 
@@ -170,12 +169,12 @@ def _were(number: int) -> str:
 
 
 def _heading(info: SessionInfo, name: str) -> str:
-    ended = common.moment(info.last_used).isoformat() if info.ended is None else info.ended
+    ended = render.moment(info.last_used).isoformat() if info.ended is None else info.ended
     words = [
         safe_text.line(name),
         safe_text.clipped(info.title.text, _TITLE),
         safe_text.clipped(info.project, _PROJECT),
-        safe_text.clipped(common.time(ended), 40),
+        safe_text.clipped(render.time(ended), 40),
     ]
     return " · ".join(word for word in words if word)
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from sessrotate.errors import printable
-from sessrotate.render.common import count
+from sessrotate.render import count
 
 if TYPE_CHECKING:
     from sessrotate.automation import Automation

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import units
+from sessrotate import render, units
 from sessrotate.errors import INTERRUPTED, printable
-from sessrotate.render import common
-from sessrotate.render.common import CLIENTS, count, size, time
+from sessrotate.render import CLIENTS, count, size, time
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sessrotate.job.run_log import LastRun
-    from sessrotate.reports.on_disk import OnDisk
+    from sessrotate.reports.next_steps import OnDisk
     from sessrotate.status import Status
 
 _MOST: Final = 3
@@ -60,7 +59,7 @@ def _to_gain(status: Status, *, is_wrong: bool) -> Iterator[str]:
     usable = () if status.failing else status.steps  # what fails comes first
     first = next((step for step in usable if step.command), None)
     if status.gain:
-        then = "" if first is None else f"; then {common.freed(first)}"
+        then = "" if first is None else f"; then {render.freed(first)}"
         gain = f"about {size(status.gain)} from {count(status.worth, 'session')}, without any loss"
         yield f"Can free   {gain}{then}"
         yield "Command    sessrotate tidy"
@@ -68,7 +67,7 @@ def _to_gain(status: Status, *, is_wrong: bool) -> Iterator[str]:
     verb = "stays" if status.kept == 1 else "stay"
     kept = f"; {count(status.kept, 'session')} that you restored {verb} whole"
     if first is not None:
-        yield f"Can free   {common.freed(first)}{kept if status.kept else ''}"
+        yield f"Can free   {render.freed(first)}{kept if status.kept else ''}"
         yield f"Command    {first.command}"
         return
     if status.failing:

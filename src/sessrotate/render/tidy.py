@@ -12,21 +12,20 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import units
+from sessrotate import render, units
 from sessrotate.errors import InUseError, printable
 from sessrotate.in_place.outcome import Outcome
 from sessrotate.job.run_log import CAN_BE_UNDONE
-from sessrotate.render import common
+from sessrotate.render import count, size
 from sessrotate.render import outcomes as shown_outcomes
-from sessrotate.render.common import count, size
 from sessrotate.render.outcomes import CHANGED, Seen, Shown
 from sessrotate.render.run import failures
 
 if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.job.run import Report
-    from sessrotate.reports.next_steps import NextStep
-    from sessrotate.reports.on_disk import OnDisk
+    from sessrotate.reports import NextStep
+    from sessrotate.reports.next_steps import OnDisk
 
 MOST: Final = 10
 """Sessions that a plan names: all of it fits on a screen."""
@@ -54,7 +53,7 @@ _STAYS: Final = {"recover": "what was recovered", "trash": "what was deleted for
 """What `restore --last-run` does not undo."""
 
 _NOTES: Final = {
-    "archive": common.PUT_AWAY,
+    "archive": render.PUT_AWAY,
     "compress": "Codex lists, reads and resumes a compressed session as before. A resume makes it "
     "plain again, and needs room for that. Other programs that look for *.jsonl no longer see it.",
 }
@@ -139,7 +138,7 @@ def plan(tidied: Tidied, seen: Seen) -> Iterator[str]:
             yield f"Nothing to tidy: {_used(tidied)}, and no session would get much smaller."
         yield from _left(tidied)
         if not tidied.is_named:
-            yield from common.further(tidied.steps)
+            yield from render.further(tidied.steps)
         return
     yield _frees(tidied)
     yield _now(tidied)
@@ -195,13 +194,13 @@ def done(tidied: Tidied) -> Iterator[str]:
         yield f"{text[0].upper()}{text[1:]}.{undo}"
     yield from _short(tidied)
     yield from _left(tidied)
-    yield from common.further(tidied.steps)
+    yield from render.further(tidied.steps)
 
 
 def _used(tidied: Tidied) -> str:
     others = {each.client: each.bytes for each in tidied.others}
     taken = {name: each for name, each in {**tidied.before, **others}.items() if each}
-    parts = (f"{common.CLIENTS.get(name, name)} {size(each)}" for name, each in taken.items())
+    parts = (f"{render.CLIENTS.get(name, name)} {size(each)}" for name, each in taken.items())
     of_all = f" ({', '.join(parts)})" if [*taken] not in ([], ["claude"]) else ""
     return f"sessions and archives take up {size(sum(taken.values()))} of disk space{of_all}"
 
@@ -278,4 +277,4 @@ def as_json(tidied: Tidied) -> Iterator[str]:
         "free_bytes_before": tidied.free,
         "free_bytes_after": tidied.free_after,
     }
-    yield common.as_json(document)
+    yield render.as_json(document)

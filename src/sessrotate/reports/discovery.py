@@ -22,14 +22,12 @@ from sessrotate.archive.place import Place
 from sessrotate.clients.common import ignored
 from sessrotate.clients.preview import Sight
 from sessrotate.clients.protocol import Client, Placing, Reader, Telling
-from sessrotate.reports import archive_summary, file_edges, project_folder
-from sessrotate.reports.archive_summary import NOTHING, ArchiveSummary
-from sessrotate.reports.file_edges import Edges
+from sessrotate.reports import SessionInfo, file_edges, project_folder
+from sessrotate.reports.file_edges import NO_ARCHIVE, ArchiveSummary, Edges
 from sessrotate.reports.in_parallel import mapped
 from sessrotate.reports.project_folder import InProject, ProjectFolder
-from sessrotate.reports.session_info import SessionInfo
-from sessrotate.segments import compressed_session, live_header
-from sessrotate.segments.live_header import LiveHeader
+from sessrotate.segments import compressed, headers
+from sessrotate.segments.headers import LiveHeader
 from sessrotate.system import disk_use, in_use
 from sessrotate.units import amount
 
@@ -186,7 +184,7 @@ def of_file(
     seen = reader.sight(here.head, here.tail, is_whole=here.is_whole)
     if seen.folder is None and isinstance(reader, Placing):
         seen = replace(seen, folder=reader.folder(path, here.head, known))
-    is_compressed = compressed_session.is_session(path.name)
+    is_compressed = compressed.is_session(path.name)
     told = (None, None) if is_compressed else file_edges.compactions(here, client, 0)
     return _found(client, path, seen, here, told), troubles
 
@@ -206,12 +204,12 @@ def of_place(
     here = file_edges.seen(str(where.live), unread) if where.session in folder.live else None
     held = None
     if where.session in folder.archives:
-        held = archive_summary.look(where, unread, here)
+        held = file_edges.archive_of(where, unread, here)
     if held is None and here is None:
         return _only_agents(where, folder, unread)
     if held is None and here is not None and file_edges.has_only_zeros(here, where.live):
         return None
-    held = held or NOTHING
+    held = held or NO_ARCHIVE
     newest = here or held.away
     header = None if newest is None else file_edges.header(where.session, newest)
     is_copy = (
@@ -243,7 +241,7 @@ def of_place(
         where=where,
         held=held,
         side=folder.side(where, here),
-        lost=held is NOTHING and here is not None and header is not None and not is_copy,
+        lost=held is NO_ARCHIVE and here is not None and header is not None and not is_copy,
     )
     is_rotated = here is not None and here.head.startswith(names.ROTATED)
     return replace(
@@ -261,7 +259,7 @@ def _only_agents(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSe
     if seen is None:
         return None
     sight = replace(file_edges.sight(where.session, seen, b""), standing="agent")
-    client, held = where.client.files, replace(NOTHING, modified=seen.modified)
+    client, held = where.client.files, replace(NO_ARCHIVE, modified=seen.modified)
     side = folder.side(where, None)
     found = _found(client, where.live, sight, None, (None, 0), where=where, held=held, side=side)
     return replace(found, beside=beside)
@@ -275,7 +273,7 @@ def _found(
     told: tuple[int | None, int | None],
     *,
     where: Place | None = None,
-    held: ArchiveSummary = NOTHING,
+    held: ArchiveSummary = NO_ARCHIVE,
     side: tuple[int, int] = (0, 0),
     lost: bool = False,
 ) -> FoundSession:
@@ -329,7 +327,7 @@ def _compactions(
         return held.compactions, 0
     if (header is None) != (not held.segments):
         return None, None  # the live file does not go on from its archive: `doctor` says why
-    start = live_header.prefix(header) if header is not None else 0
+    start = headers.prefix(header) if header is not None else 0
     count, tail = file_edges.compactions(newest, clients.in_place().files, start)
     return None if count is None else held.compactions + count, tail
 

@@ -1,30 +1,46 @@
 """All sessions of the machine: with what is cheap to know, or with what a scan of each adds.
 
 Rule: the system is asked once for all sessions which clients run and which files are open. A
-session that cannot be scanned stays as it is, and the reason is reported.
+session that cannot be scanned stays as it is, and the reason is reported. What a rotation would
+gain is asked of the plan that it would make, never guessed at; what it refuses gains nothing.
+
+Which session continues another is told by their first and last bytes, and each link says why it is
+there. A fork or a resumed clone repeats rows of its parent, uuids included (2.0.28 to 2.1.330; a
+fork begins with the parent's last compaction), so shared rows are proof. Without them, only a
+session on the same branch and with the same title of the user's, begun within minutes, is taken to
+continue another. 2.1.330 has rows for that too (`derived-from`, `continued-in`), but no sample of
+them is known. What cannot be read is passed over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import clients
-from sessrotate.archive import restored
+from sessrotate import clients, names
+from sessrotate.archive import owner, place, restored, state
 from sessrotate.archive.place import Place
-from sessrotate.clients.common import ignored, is_folder
-from sessrotate.errors import SessrotateError
-from sessrotate.reports import continuing, discovery, project_folder
+from sessrotate.archive.state import State
+from sessrotate.clients.common import ignored, is_folder, real
+from sessrotate.clients.preview import Continues, Sight
+from sessrotate.errors import SessrotateError, storage
+from sessrotate.reports import SessionInfo, discovery, file_edges, project_folder, unambiguous
 from sessrotate.reports.discovery import FoundSession
-from sessrotate.reports.session_info import SessionInfo, unambiguous
+from sessrotate.reports.project_folder import ProjectFolder
 from sessrotate.system import in_use
+from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from sessrotate.clients.common import Unread
+    from sessrotate.in_place.gain import Forecast
+    from sessrotate.in_place.rotate import RotationPlan
 
 
 def sessions(
@@ -127,9 +143,9 @@ def _packed(found: Iterable[SessionInfo]) -> dict[Path, int]:
 
 def _linked(found: Iterable[SessionInfo]) -> Iterator[SessionInfo]:
     """Yield sessions with what they continue."""
-    links = dict(continuing.links())
+    known = dict(links())
     for entry in found:
-        link = links.get(entry.path)
+        link = known.get(entry.path)
         yield entry if link is None else replace(entry, continues=link)
 
 
@@ -142,23 +158,165 @@ def _gained(entry: SessionInfo, count: int | None) -> int | None:
     """Return what a rotation would gain a session with so many compactions."""
     if count == entry.segments:
         return 0  # there is nothing to cut: spares it being read once more
-    from sessrotate.reports import planned_gain  # noqa: PLC0415 - as below
 
-    return planned_gain.of(entry.path)
+    return gain_of(entry.path)
 
 
 def _scanned(entry: SessionInfo, done: int, progress: Callable[[int], None]) -> tuple[int, int]:
     """Return how many compactions a session has, and its bytes from the last one on."""
     # 25 ms at start-up, wanted only for what is scanned.
     from sessrotate.reading.session import open_session  # noqa: PLC0415
-    from sessrotate.segments import compressed_session, scan  # noqa: PLC0415
+    from sessrotate.segments import compressed, scan  # noqa: PLC0415
 
     if entry.segments:
         with open_session(entry.path) as session:
             newest = session.segments[-1]
             return newest.index, newest.bytes or 0
-    with compressed_session.opened(entry.path) as source:
+    with compressed.opened_session(entry.path) as source:
         client = clients.client_of(source)
         told = scan.scan(source, client, lambda read: progress(done + read))
     last = told.boundaries[-1].offset if told.boundaries else 0
     return len(told.boundaries), told.end - last
+
+
+def planned(
+    found: State, progress: Callable[[int], None]
+) -> tuple[RotationPlan, Source, Forecast] | None:
+    """Return the plan of a rotation, the live file, and about what that gains the disk.
+
+    None if no plan can be made now: that needs a live file that continues its archive, and no
+    unfinished operation. `progress` is told how many bytes of the live file were read.
+    """
+    # 5 ms at start-up, wanted only for what is planned.
+    from sessrotate.in_place import gain, rotate  # noqa: PLC0415
+
+    if found.live is None or found.is_gone or found.is_away:
+        return None
+    if found.intent is not None or found.pack is not None or found.problem is not None:
+        return None
+    plan = rotate.prepare(found, progress, heal=False, proves=False)  # no healing frees
+    if plan.refusals or plan.live is None:
+        return plan, found.live, gain.Forecast()
+    gained, need = max(0, gain.expected(plan, found.live)), gain.needed(plan, found.live)
+    return plan, found.live, gain.Forecast(gained=gained, need=need)
+
+
+def to_tidy(found: State) -> int:
+    """Return about how many bytes of the disk `tidy` gains besides rotating a session.
+
+    That is by finishing a rotation that was interrupted, and by compressing what a full disk left
+    plain of a session that was put away. What cannot be read gains nothing.
+    """
+    from sessrotate.in_place import gain  # noqa: PLC0415 - as above
+
+    gains = gain.of_finishing(found).gained
+    if found.is_away:
+        from sessrotate.retention import sizes  # noqa: PLC0415 - few sessions are put away
+
+        gains += sizes.left_plain(found.place).gained
+    return max(0, gains)
+
+
+def gain_of(path: Path) -> int | None:
+    """Return about how many bytes rotating a live file gains the disk; None if no plan can be made.
+
+    Raises as `rotate.prepare` does.
+    """
+    where = owner.of(path)
+    if where is None:
+        return 0
+    with storage("read the session"), state.opened(where) as found:
+        told = planned(found, lambda _done: None)
+        return None if told is None else told[2].gained
+
+
+# ── which session continues which ─────────────────────────────────────────────────────────────────
+
+SOON: Final = timedelta(minutes=10)
+"""How soon after the end of a session the next one begins, for it to be its continuation."""
+
+
+class Neighbour(Struct, frozen=True):
+    """What is in sight of a session: its edges, and the uuids in them."""
+
+    edges: Sight
+    uuids: frozenset[str]
+
+
+def links() -> Iterator[tuple[Path, Continues]]:
+    """Yield the live files of all sessions that continue another one, with the link to that."""
+    projects = real(clients.in_place().files.projects_folder())
+    for name, folder in project_folder.every(ignored, place.archives()):
+        found = _neighbours(folder.places(projects, name), folder)
+        for session, link in parents(found).items():
+            yield projects / name / f"{session}{names.SUFFIX}", link
+
+
+def _neighbours(places: Iterable[Place], folder: ProjectFolder) -> dict[str, Neighbour]:
+    """Return what the sessions of a project show, by id."""
+    found, edges = {}, clients.in_place().edges
+    for where in places:
+        session = discovery.of_place(where, folder, ignored)
+        if session is not None:
+            here = file_edges.seen(str(where.live), ignored)
+            uuids = edges.uuids(here.head, here.tail) if here is not None else frozenset()
+            found[where.session] = Neighbour(session.sight, uuids | session.boundaries)
+    return found
+
+
+def parents(project: Mapping[str, Neighbour]) -> dict[str, Continues]:
+    """Return for each session that continues another one which that is, and why."""
+    holders: dict[str, list[str]] = defaultdict(list)
+    titled: dict[tuple[str, str | None], list[str]] = defaultdict(list)
+    for session, sight in sorted(project.items()):
+        for uuid in sight.uuids:
+            holders[uuid].append(session)
+        if sight.edges.title.source == "custom":
+            titled[sight.edges.title.text, sight.edges.branch].append(session)
+    parents: dict[str, Continues] = {}
+    for session, sight in project.items():
+        holding = holders.get(sight.edges.first or "", [])
+        older = [each for each in holding if _is_before(project, each, session)]
+        if older:
+            parents[session] = Continues(_latest(project, older), "same rows")
+            continue
+        alike = titled.get((sight.edges.title.text, sight.edges.branch), [])
+        before = [each for each in alike if each != session and _is_next(project, each, session)]
+        if sight.edges.title.source == "custom" and before:
+            parents[session] = Continues(_latest(project, before), "same title")
+    return parents
+
+
+def _latest(project: Mapping[str, Neighbour], sessions: Iterable[str]) -> str:
+    return max(sessions, key=lambda each: _rank(project, each))
+
+
+def _rank(project: Mapping[str, Neighbour], session: str) -> tuple[datetime, str]:
+    return _when(project[session].edges.ended), session
+
+
+def _is_before(project: Mapping[str, Neighbour], one: str, other: str) -> bool:
+    """Tell whether a session that has the other's first row is the elder of the two.
+
+    It is if the row is not its first; where both begin alike, it is the one that ended first.
+    """
+    if one == other:
+        return False
+    if project[one].edges.first != project[other].edges.first:
+        return True
+    return _rank(project, one) < _rank(project, other)
+
+
+def _is_next(project: Mapping[str, Neighbour], one: str, other: str) -> bool:
+    ended, started = project[one].edges.ended, project[other].edges.started
+    if ended is None or started is None:
+        return False
+    return timedelta(0) <= _when(started) - _when(ended) <= SOON
+
+
+def _when(time: str | None) -> datetime:
+    """Return a time; one that is none is before all others."""
+    try:
+        return datetime.fromisoformat(time or "")
+    except ValueError:
+        return datetime.fromisoformat("0001-01-01T00:00:00+00:00")

@@ -22,13 +22,21 @@ from sessrotate.archive import restored
 from sessrotate.clients.in_place import Cleanup
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place import gain
-from sessrotate.reports import discovery, growth, next_steps, on_disk, session_report
+from sessrotate.reports import (
+    MachineReport,
+    NextStep,
+    SessionInfo,
+    SessionReport,
+    Total,
+    UnreadSession,
+    counting,
+    discovery,
+    next_steps,
+    session_report,
+)
 from sessrotate.reports.counting import Counts
 from sessrotate.reports.discovery import FoundSession
 from sessrotate.reports.in_parallel import mapped, taken
-from sessrotate.reports.model import MachineReport, SessionReport, Total, UnreadSession
-from sessrotate.reports.next_steps import NextStep
-from sessrotate.reports.session_info import SessionInfo
 from sessrotate.system import in_use
 
 WORTH_TWO: Final = 1_000
@@ -100,7 +108,7 @@ def of_machine(
         sessions=tuple(sessions),
         clients=_totals(sessions, lambda session: session.client),
         projects=_totals(sessions, lambda session: session.folder or ""),
-        growth=growth.together(session.growth for session in sessions),
+        growth=counting.together(session.growth for session in sessions),
         worth=_worth(sessions),
         unread=errors.unread,
         contents=None if counts is None else counts.contents(),
@@ -116,7 +124,7 @@ def _steps(infos: Iterable[SessionInfo], reports: Iterable[SessionReport]) -> tu
     planned = next_steps.Planned(
         after={each.id: each.live_tail for each in worth},
         uncut={each.id for each in reports if each.compactions == 0},
-        left=on_disk.left_alone(restored.marked()),
+        left=next_steps.left_alone(restored.marked()),
     )
     return next_steps.of(infos, time.time(), planned)
 

@@ -28,14 +28,12 @@ from sessrotate.errors import WrongUsageError, printable
 from sessrotate.reading import holders
 from sessrotate.reading.deduplicate import Known
 from sessrotate.reading.holders import Around
-from sessrotate.reading.search import ALL, Hit, Problem, Query, Searched, search
-from sessrotate.reading.stretches import Window
-from sessrotate.reports import discovery, project_folder
+from sessrotate.reading.search import ALL, Hit, Problem, Query, Searched, Window, search
+from sessrotate.reports import SHORTEST, SessionInfo, discovery, project_folder, unambiguous
 from sessrotate.reports.discovery import FoundSession
 from sessrotate.reports.in_parallel import streamed
 from sessrotate.reports.project_folder import InProject
-from sessrotate.reports.session_info import SHORTEST, SessionInfo, unambiguous
-from sessrotate.segments import compressed_session
+from sessrotate.segments import compressed
 
 if TYPE_CHECKING:
     from sessrotate.clients.common import Unread
@@ -252,7 +250,7 @@ def _size(info: SessionInfo) -> int:
 def windows(info: SessionInfo) -> Iterator[Window]:
     """Yield the windows in which a session is searched."""
     # To open one whose live file is compressed takes as long as to read it.
-    is_plain = info.is_live and not compressed_session.is_session(info.path.name)
+    is_plain = info.is_live and not compressed.is_session(info.path.name)
     if not is_plain or info.client not in _IN_LINES:
         yield ALL
         return

@@ -23,17 +23,23 @@ from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.clients.preview import EDGE, Sight
 from sessrotate.errors import DamagedError, StorageError, storage
-from sessrotate.in_place import room
+from sessrotate.in_place import obstacles
 from sessrotate.model import Segment, Span
-from sessrotate.parsing.lines import count
+from sessrotate.parsing import count
 from sessrotate.reading import pieces
 from sessrotate.reading.pieces import Holder
 from sessrotate.reading.session import Session, open_session
-from sessrotate.reports import file_edges, growth, listing, planned_gain
+from sessrotate.reports import (
+    SegmentRow,
+    SegmentState,
+    SessionReport,
+    counting,
+    file_edges,
+    listing,
+)
 from sessrotate.reports.counting import Counts, Tally
 from sessrotate.reports.discovery import FoundSession
-from sessrotate.reports.model import SegmentRow, SegmentState, SessionReport
-from sessrotate.segments import compressed_session
+from sessrotate.segments import compressed
 from sessrotate.system import in_use
 from sessrotate.system.source import Source
 
@@ -98,7 +104,7 @@ def of_plan(
         live_bytes=planned.end,
         frees=expected.gained,
         kept=kept,
-        lacks=room.lacking(found.place.config, expected.need),
+        lacks=obstacles.lacking(found.place.config, expected.need),
     )
 
 
@@ -119,7 +125,7 @@ def session_rows(
     if where is not None and live is None:  # put away whole: all of it is in the archive
         rows = tuple(replace(row, state="sealed") if row.state == "live" else row for row in rows)
     if known is not None:
-        return replace(known, segments=rows, live_bytes=live, growth=growth.spread(rows))
+        return replace(known, segments=rows, live_bytes=live, growth=counting.spread(rows))
     kept = _kept(session, where)
     if kept is None and len(rows) == 1:
         kept = _NEVER
@@ -168,7 +174,7 @@ def _report(
         command=shlex.join(["sessrotate", *words]) if kept is None else None,
         kept=kept,
         is_restored=where is not None and restored.is_marked(where),
-        growth=growth.spread(rows),
+        growth=counting.spread(rows),
     )
 
 
@@ -221,7 +227,7 @@ def _kept(session: Session, where: Place | None) -> str | None:
     """Return why nothing can be moved out of the client's folder, None if something can."""
     if where is not None:
         return _NOT_NOW if where.live.exists() else _NOT_LIVE
-    if compressed_session.is_session(session.path.name):
+    if compressed.is_session(session.path.name):
         return _COMPRESSED
     same = (each for each in clients.clients() if session.client == each.NAME)
     refusal = next((client.NOT_IN_PLACE for client in same), None)
@@ -338,8 +344,8 @@ def _in_place(
     There is no report if no plan can be made now.
     """
     with storage("read the session"), state.opened(where) as found:
-        to_tidy = planned_gain.to_tidy(found)
-        told = planned_gain.planned(found, progress)
+        to_tidy = listing.to_tidy(found)
+        told = listing.planned(found, progress)
         if told is None:
             return None, to_tidy
         plan, live, expected = told

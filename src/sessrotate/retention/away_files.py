@@ -28,10 +28,10 @@ from sessrotate.archive.record import PutAway, Step
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError, StorageError, printable
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
-from sessrotate.in_place import room, swap, waiting
-from sessrotate.in_place.room import Need
+from sessrotate.in_place import obstacles, swap, waiting
+from sessrotate.in_place.obstacles import Need
 from sessrotate.model import Span
-from sessrotate.system import lease, zstd
+from sessrotate.system import locks, zstd
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
 
@@ -208,12 +208,12 @@ def is_due(place: Place, note: PutAway) -> bool:
     return False
 
 
-def _asked(source: Source, since_ns: int) -> lease.Answer:
+def _asked(source: Source, since_ns: int) -> locks.Answer:
     """Take a lease on a file; busy where there are none, and it has not been quiet for a day.
 
     Whoever has a file open writes to that very file, wherever it was moved. Closing it lets go.
     """
-    answer = lease.read(source.fd)
+    answer = locks.read_lease(source.fd)
     is_quiet = answer != "none" or waiting.is_over(source.identity(), since_ns)
     return answer if is_quiet else "busy"
 
@@ -241,7 +241,7 @@ def _compressed(top: Path, file: str, since_ns: int, draft: fs.Draft) -> bool:
             _fill(source, draft, file)
             draft.become_like(source.fd)
             draft.take_times(source.fd)
-            is_wanted = answer == "taken" and lease.is_wanted(source.fd)
+            is_wanted = answer == "taken" and locks.is_lease_wanted(source.fd)
             return not is_wanted and source.identity() == before
     except (PermissionError, DamagedError):
         return False
@@ -289,7 +289,7 @@ def decompress(place: Place, note: PutAway, progress: Callable[[int], None]) -> 
     there, top, done = regular(place), folder(place), 0
     found = packed(place, note)
     pending = {file: size for file, size in found.items() if file not in there}
-    room.check(place.config, Need(sum(pending.values()), UNPACKED))
+    obstacles.check_room(place.config, Need(sum(pending.values()), UNPACKED))
 
     def write(file: str, draft: fs.Draft) -> bool:
         nonlocal done

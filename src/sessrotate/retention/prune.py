@@ -24,9 +24,9 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import gain, outcome, room
+from sessrotate.in_place import gain, obstacles, outcome
+from sessrotate.in_place.obstacles import Need
 from sessrotate.in_place.outcome import Outcome, Result, failure
-from sessrotate.in_place.room import Need
 from sessrotate.model import Pruned, SealedSegment
 from sessrotate.retention import policy as retention
 from sessrotate.retention import transaction
@@ -150,7 +150,7 @@ class PrunePlan(Struct, frozen=True):
         removed = {where: gone for where, gone in self.removed().items() if gone}
 
         def look(where: Place) -> Outcome:
-            room.check(where.config, Need(2 * gain.BLOCK, "the list of segments"))
+            obstacles.check_room(where.config, Need(2 * gain.BLOCK, "the list of segments"))
             return _outcome(where, removed[where], is_done=False)
 
         return [*outcome.each(removed, look, "prune the archive")]

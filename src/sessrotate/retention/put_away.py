@@ -37,14 +37,13 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import gain, operations, recover, room, second_names
+from sessrotate.in_place import gain, obstacles, operations, recover, second_names
 from sessrotate.in_place.gain import Forecast
-from sessrotate.in_place.obstacles import disk, disk_of, elsewhere, obstacles
-from sessrotate.in_place.room import Need
+from sessrotate.in_place.obstacles import Need, disk, disk_of, elsewhere
 from sessrotate.retention import away_files, sizes, transaction
 from sessrotate.retention.bring_back import listing, move_back
 from sessrotate.segments import segment_set
-from sessrotate.system import disk_use, in_use, lease
+from sessrotate.system import disk_use, in_use, locks
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def put_away(
         freed = 0
         if note is None or note.standing != "archived":
             with (
-                room.told("put the session away", where.archive, lambda: expected(where).need),
+                obstacles.told("put the session away", where.archive, lambda: expected(where).need),
                 storage("put the session away"),
             ):
                 if _unwritten(where):
@@ -103,7 +102,7 @@ def _compress(where: Place, note: PutAway, progress: Callable[[int], None]) -> N
         return sizes.rest(where, note).need
 
     what = "compress the session"
-    with room.told(what, where.archive, need), storage(what):
+    with obstacles.told(what, where.archive, need), storage(what):
         away_files.compress(where, note, progress)
 
 
@@ -174,7 +173,7 @@ def check_room(where: Place, size: int) -> None:
     free = fs.free_bytes(where.config)
     # Compressed it is no larger, but for its last blocks: else samples need not be read.
     if free is not None and free < size + 2 * sizes.NEW * gain.BLOCK:
-        room.check(where.config, expected(where).need)
+        obstacles.check_room(where.config, expected(where).need)
 
 
 def stored(where: Place) -> int:
@@ -237,7 +236,7 @@ def _obstacles(where: Place, source: Source, items: Mapping[str, os.stat_result]
     folder, away = away_files.folder(where), away_file.away(where)
     given = int(away is not None and os.path.lexists(where.live))
     given += fs.same_as(os.fstat(source.fd))(where.pack)  # which goes first, where this is a plan
-    yield from obstacles(where, source, given)
+    yield from obstacles.of(where, source, given)
     for name, status in items.items():
         path, moved = where.live.parent / name, folder / name
         shown = printable(str(path))
@@ -279,7 +278,7 @@ def _move_all(where: Place, wait: float) -> tuple[int, PutAway]:
             for name, status in items.items() if is_same else ():
                 _move(where.live.parent / name, away_files.folder(where) / name, status)
             # Somebody who came by the old name may still write to the live file.
-            if not (is_same and lease.settled(source.fd, answer) and source.identity() == here):
+            if not (is_same and locks.settled(source.fd, answer) and source.identity() == here):
                 raise InUseError("A client is writing to the session: close it, then try again.")
             if os.path.lexists(where.live):
                 raise _saved(where)

@@ -35,12 +35,12 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import operations, rebuild_manifest, recover, room
+from sessrotate.in_place import obstacles, operations, rebuild_manifest, recover
 from sessrotate.in_place import restore as whole_again
+from sessrotate.in_place.obstacles import Need
 from sessrotate.in_place.outcome import Outcome, Result
 from sessrotate.in_place.recover import Recovery
 from sessrotate.in_place.restore import RestorePlan
-from sessrotate.in_place.room import Need
 from sessrotate.retention import away_files, bring_back, rollouts, transaction, trash
 from sessrotate.retention.bring_back import Away
 from sessrotate.segments import load
@@ -411,7 +411,7 @@ def check_room(planned: WayBack, taken: int = 0) -> None:
 
     `taken` is how many bytes others take before.
     """
-    room.check(planned.where.config, planned.need, -taken)
+    obstacles.check_room(planned.where.config, planned.need, -taken)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from sessrotate import clients, fs
 from sessrotate.errors import InUseError, WrongUsageError, printable
-from sessrotate.system import in_use, lease, ownership
+from sessrotate.system import in_use, inside, locks
 from sessrotate.system.source import Source
 
 _PATIENCE: Final = 1.0
@@ -62,7 +62,7 @@ def leave(plain: Path, second: Second) -> int:
             fs.remove_files(second.goes.parent, [second.goes.name])
         finally:
             if answer == "taken":
-                lease.release(source.fd)
+                locks.release_lease(source.fd)
         return size
     return 0
 
@@ -106,14 +106,14 @@ def replace(old: Path, source: Source, was: os.stat_result, draft: fs.Draft, new
             except (fs.ReplacedError, FileNotFoundError):
                 fs.remove_files(new.parent, [new.name])
                 raise late from None
-            if not lease.settled(source.fd, answer) or _state(os.fstat(source.fd)) != _state(was):
+            if not locks.settled(source.fd, answer) or _state(os.fstat(source.fd)) != _state(was):
                 # A client that had found the old name before has written to it since.
                 fs.put(aside, old)
                 fs.remove_files(new.parent, [new.name])
                 raise late
         finally:
             if answer == "taken":
-                lease.release(source.fd)
+                locks.release_lease(source.fd)
         fs.remove_files(aside.parent, [aside.name])
 
 
@@ -155,7 +155,7 @@ def unwritten(path: Path) -> Iterator[None]:
 
 def _hold(stack: ExitStack, lock: Path, held: str) -> None:
     """Hold a lock of the client's until the stack closes; raise InUseError if that is `held`."""
-    ownership.check(lock.parent)
+    inside.check_owner(lock.parent)
     fs.create_folder(lock.parent)
     end = time.monotonic() + _PATIENCE
     while True:
@@ -164,6 +164,6 @@ def _hold(stack: ExitStack, lock: Path, held: str) -> None:
         except BlockingIOError:
             if time.monotonic() >= end:
                 raise InUseError(f"{held}: try again when that has ended.") from None
-            time.sleep(lease.PAUSE)
+            time.sleep(locks.PAUSE)
         else:
             return

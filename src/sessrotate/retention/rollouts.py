@@ -39,15 +39,14 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import room
-from sessrotate.in_place.obstacles import read_only
-from sessrotate.in_place.room import Need
+from sessrotate.in_place import obstacles
+from sessrotate.in_place.obstacles import Need, read_only
 from sessrotate.model import Span
 from sessrotate.retention import rollout_swap
 from sessrotate.retention.bring_back import Away
 from sessrotate.retention.rollout_swap import Second
-from sessrotate.segments import compressed_session
-from sessrotate.system import disk_use, in_use, lease, zstd
+from sessrotate.segments import compressed
+from sessrotate.system import disk_use, in_use, locks, zstd
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
 
@@ -174,7 +173,7 @@ def compress(
         was = check(source)
         with rollout_swap.drafted(new) as draft:
             need = partial(_need, draft)
-            with room.told("compress the session", where.config, need), storage(_DOING):
+            with obstacles.told("compress the session", where.config, need), storage(_DOING):
                 _compressed(source, was.st_size, draft, progress)
             gained = was.st_size - draft.size
             if gained < max(least, was.st_size // 10, 1):
@@ -253,7 +252,7 @@ def verify(path: Path, progress: Callable[[int], None] = lambda _done: None) -> 
 
 def _check_any(source: Source) -> None:
     """Raise DamagedError if a compressed rollout is empty, as a power loss may leave it."""
-    with compressed_session.named(source.path):
+    with compressed.named(source.path):
         if not os.fstat(source.fd).st_size:
             raise DamagedError("it is empty")
 
@@ -270,7 +269,7 @@ def leave_one(where: Place) -> int:
 def remove_left(path: Path) -> int:
     """Remove what a kill left beside rollouts; return its bytes. InUseError if it is open."""
     with storage("remove what was left"), rollout_swap.maintained(), Source.itself(path) as source:
-        if lease.write(source.fd) == "busy" or any(in_use.writers(source.identity())):
+        if locks.write_lease(source.fd) == "busy" or any(in_use.writers(source.identity())):
             raise InUseError(f"{printable(path.name)} is open in another process: try again.")
         size = source.size()
         fs.remove_files(path.parent, [path.name])
@@ -391,7 +390,7 @@ def _leave_room(folder: Path) -> None:
 
 def _unpacked(fd: int, path: Path) -> Iterator[bytes]:
     """Yield what a compressed file holds. Raises DamagedError if it cannot be read."""
-    with FileIO(fd, "rb", closefd=False) as stream, compressed_session.named(path):
+    with FileIO(fd, "rb", closefd=False) as stream, compressed.named(path):
         stream.seek(0)
         yield from zstd.decompressed(stream.read, _READ)
 

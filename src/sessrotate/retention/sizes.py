@@ -20,7 +20,7 @@ from sessrotate.archive.record import PutAway
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place import gain
 from sessrotate.in_place.gain import Forecast
-from sessrotate.in_place.room import Need
+from sessrotate.in_place.obstacles import Need
 from sessrotate.model import Span
 from sessrotate.retention import away_files
 from sessrotate.system import zstd

@@ -21,8 +21,8 @@ from sessrotate import errors, names
 from sessrotate.clients.protocol import Client
 from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError, printable, storage
 from sessrotate.model import CODECS, Codec, Layout
-from sessrotate.segments import dating, header
-from sessrotate.segments.header import Header
+from sessrotate.segments import headers, scan
+from sessrotate.segments.headers import Header
 from sessrotate.segments.scan import MAX_BOUNDARIES
 from sessrotate.segments.segment_set import (
     Problem,
@@ -37,7 +37,7 @@ from sessrotate.segments.segment_set import (
 )
 
 if TYPE_CHECKING:
-    from sessrotate.segments.live_header import LiveHeader
+    from sessrotate.segments.headers import LiveHeader
 
 
 class HeaderLine(Struct, frozen=True):
@@ -61,16 +61,16 @@ def read_header(folder: Path, file: str) -> HeaderLine:
     try:
         with opened(folder, file) as stream, storage("read a segment"):
             if codec_of(file) == "plain":  # of thousands of files, a buffer would take longest
-                start += stream.read(header.MAX_LINE)
+                start += stream.read(headers.MAX_LINE)
             else:
                 for buffer, size in content(stream, "zstd"):
                     start += buffer[:size]
-                    if b"\n" in start or len(start) > header.MAX_LINE:
+                    if b"\n" in start or len(start) > headers.MAX_LINE:
                         break
     except (DamagedError, errors.RefusedError) as error:
         return HeaderLine(damage=str(error))
     line = bytes(start[: start.find(b"\n") + 1])
-    return HeaderLine(line, header.parse(line)) if b'"segment_header"' in line else NO_HEADER
+    return HeaderLine(line, headers.parse(line)) if b'"segment_header"' in line else NO_HEADER
 
 
 class Folder:
@@ -106,7 +106,7 @@ class Folder:
     @cached_property
     def roots(self) -> frozenset[str]:
         """The sessions that headers of ours name."""
-        return frozenset(head.root for _, head in headers(self.lines))
+        return frozenset(head.root for _, head in with_headers(self.lines))
 
 
 def codec_of(file: str) -> Codec:
@@ -114,7 +114,7 @@ def codec_of(file: str) -> Codec:
     return "zstd" if file.endswith(names.CODEC_SUFFIX["zstd"]) else "plain"
 
 
-def headers(lines: Mapping[str, HeaderLine]) -> list[tuple[str, Header]]:
+def with_headers(lines: Mapping[str, HeaderLine]) -> list[tuple[str, Header]]:
     """Return every file of a folder that has one of our headers, with it.
 
     A segment 0 is left out: if it begins with a header, that is part of the session.
@@ -136,7 +136,7 @@ def from_headers(folder: Folder, file: str | None, live: LiveHeader | None = Non
     Headers in an archive do not say how many there are; there the header of the `live` file
     does, which goes on from the last. Raises as `load.load` does.
     """
-    found = headers(folder.lines)
+    found = with_headers(folder.lines)
     session, layout = _which_session(folder, found, file)
     mine = [head for _, head in found if head.root == session and head.layout == layout]
     files = _files(folder.names, session, layout, mine)
@@ -344,6 +344,6 @@ def _is_time_of_first_line(
             yield memoryview(buffer)[start:end]
 
     try:
-        return dating.time(client, body) == time
+        return scan.time(client, body) == time
     except DamagedError:
         return True

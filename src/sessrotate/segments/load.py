@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sessrotate import names
 from sessrotate.errors import DamagedError, printable, storage
-from sessrotate.segments import compressed_session, header, header_chain, manifest
+from sessrotate.segments import compressed, header_chain, headers, manifest
 from sessrotate.segments.header_chain import Folder
 from sessrotate.segments.segment_set import (
     READ,
@@ -61,7 +61,7 @@ def find(path: Path, folder: Folder | None = None) -> SegmentSet | None:
         is_folder = path.is_dir()
     if is_folder:
         return load(path)
-    with compressed_session.plain(path):
+    with compressed.plain(path):
         folder = Folder(path.parent) if folder is None else folder
         return _load(folder, path.name) if is_segment(folder, path.name) else None
 
@@ -76,7 +76,7 @@ def is_segment(folder: Folder, file: str) -> bool:
     if folder.is_unfinished:
         return True
     if file.endswith(names.CODEC_SUFFIX["zstd"]):
-        return not compressed_session.is_session(file)
+        return not compressed.is_session(file)
     if names.MANIFEST in folder.names:
         # Any other program may have a file of that name: then it says nothing.
         with suppress(DamagedError):
@@ -124,7 +124,7 @@ def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest
     for sealed in listed.segments:
         segment = sealed.segment
         name = listed.file_of(sealed)
-        head = header.of(
+        head = headers.of(
             segment,
             session=listed.session,
             layout=listed.layout,

@@ -39,8 +39,7 @@ from sessrotate.model import (
     Span,
     SplitPlan,
 )
-from sessrotate.segments import dating, header, manifest, scan
-from sessrotate.segments import plan as plans
+from sessrotate.segments import headers, manifest, scan
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system.digest import ZERO, Fingerprint, Tally
 from sessrotate.units import amount
@@ -186,7 +185,7 @@ class _Writer:
 
     def _header(self, segment: Segment, digest: str, parent_digest: str) -> bytes:
         plan = self._plan
-        return header.of(
+        return headers.of(
             segment,
             session=plan.session,
             layout=plan.layout,
@@ -223,8 +222,8 @@ def prepare(
         scanned = scan.scan(source, client, progress, identity.size)
         if not scanned.boundaries:
             clients.client_of(source)  # nobody's: raises
-        parts = plans.spans(scanned)
-        segments = plans.segments(parts, dating.times(source, client, parts))
+        parts = manifest.spans(scanned)
+        segments = manifest.planned(parts, scan.times(source, client, parts))
         return SplitPlan(
             session=client.session_of(source.path.name),
             client=client.NAME,
@@ -245,10 +244,10 @@ def _whole_lines(
         return None
     end = source.line_start(scanned.end)
     boundaries = tuple(each for each in scanned.boundaries if each.offset < end)
-    parts = plans.spans(replace(scanned, end=end, boundaries=boundaries))
+    parts = manifest.spans(replace(scanned, end=end, boundaries=boundaries))
     *same, last = parts  # but for the last they are those of the plan
     times = [(part.first_timestamp, part.last_timestamp) for part in segments[: len(same)]]
-    return plans.segments(parts, [*times, *dating.times(source, client, [last])])
+    return manifest.planned(parts, [*times, *scan.times(source, client, [last])])
 
 
 def check_folder(plan: SplitPlan, folder: Path) -> tuple[str, ...]:

@@ -1,21 +1,31 @@
-"""Only one process at a time changes a session, and only one runs the scheduled job.
+"""Locks: one process at a time changes a session. Leases: nobody has a file open for writing.
 
-Rule: the system holds the lock and releases it when its holder dies. The lock's file stays for
+Rule: the system holds a lock and releases it when its holder dies. The lock's file stays for
 ever: removing it would split those who wait for it. If the file system cannot lock, nothing is
 changed.
+
+Only Linux has leases (fcntl(2), `F_SETLEASE`), and not on every file system. So there are three
+answers: taken, busy (somebody uses the file), or none (no leases here). A process that opens the
+file meanwhile waits inside `open` until the lease is released or its holder has died. A read lease
+needs a descriptor opened only for reading and is refused while any process has the file open for
+writing. A write lease needs ours to be the only descriptor of all.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from sessrotate import fs, platforms
 from sessrotate.errors import DamagedError, InUseError, printable, storage
-from sessrotate.system import inside, ownership
+from sessrotate.platforms import fcntl
+from sessrotate.system import inside
 
 _SCARCE: Final = 1024 * 1024
 """Bytes of a disk that are so few that a session may need each block of them."""
@@ -51,8 +61,8 @@ def alone(place: Lockable, wait: float) -> Iterator[None]:
     Raises RefusedError if a folder of the session is a link, or root is not its owner.
     """
     with storage("lock the session"):
-        ownership.check(*place.owned)
-        ownership.check_links(place.ours)
+        inside.check_owner(*place.owned)
+        inside.check_links(place.ours)
     said = f"Another sessrotate is working on {printable(place.session)}: wait for it to finish."
     with _held(place.lock, wait, lambda: said):
         yield
@@ -81,8 +91,8 @@ def only_run(file: Path) -> Iterator[None]:
     Its number is beside the lock while it is held, so that the next one can say whose it is.
     """
     with storage("lock the run"):
-        ownership.check(file, *file.parents[:3])  # the folder of archives, and the client's
-        ownership.check_links([file.parent])
+        inside.check_owner(file, *file.parents[:3])  # the folder of archives, and the client's
+        inside.check_links([file.parent])
     number = file.with_suffix(".pid")
     said = "Another `sessrotate run` or `sessrotate tidy` is in progress"
     with _held(file, 0, lambda: f"{said}{_whose(number)}: wait until it has ended."):
@@ -135,3 +145,75 @@ def _held(
         yield
     finally:
         lock.release()
+
+
+# ── leases ────────────────────────────────────────────────────────────────────────────────────────
+
+Answer = Literal["taken", "busy", "none"]
+
+PAUSE: Final = 0.0005
+"""Seconds between two requests: a moment without a writer may be as short."""
+
+GRACE: Final = 0.002
+"""Seconds in which one who had found a file's old name comes to open it."""
+
+SETTLE: Final = 0.25
+"""Seconds for a write under way to end where there are no leases."""
+
+_BUSY: Final = {errno.EAGAIN, errno.EACCES}
+
+
+def read_lease(fd: int) -> Answer:
+    """Ask for a read lease on the file open as `fd`."""
+    return _take(fd, fcntl.F_RDLCK) if platforms.HERE.leases else "none"
+
+
+def write_lease(fd: int) -> Answer:
+    """Ask for a write lease on the file open as `fd`."""
+    return _take(fd, fcntl.F_WRLCK) if platforms.HERE.leases else "none"
+
+
+def within(seconds: float, ask: Callable[[int], Answer], fd: int) -> Answer:
+    """Return the first answer of `ask` that is not `busy`, or `busy` after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while (answer := ask(fd)) == "busy" and time.monotonic() <= deadline:
+        time.sleep(PAUSE)
+    return answer
+
+
+def settled(fd: int, answer: Answer) -> bool:
+    """Let those finish who had found a file by a name that it has no more; tell whether all did.
+
+    `answer` is that of the read lease on `fd` that was held while the name went; the lease is
+    released. Where there are no leases, nothing but time can tell.
+    """
+    if answer != "taken":
+        time.sleep(SETTLE)
+        return True
+    release_lease(fd)
+    time.sleep(GRACE)
+    if read_lease(fd) != "taken":
+        return False
+    release_lease(fd)
+    return True
+
+
+def _take(fd: int, kind: int) -> Answer:
+    try:
+        # Before every F_SETLEASE: releasing one resets it, and the default signal would kill us.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, kind)
+    except OSError as error:
+        return "busy" if error.errno in _BUSY else "none"
+    return "taken"
+
+
+def is_lease_wanted(fd: int) -> bool:
+    """Tell whether somebody waits for the read lease on `fd` to end."""
+    return fcntl.fcntl(fd, fcntl.F_GETLEASE) != fcntl.F_RDLCK
+
+
+def release_lease(fd: int) -> None:
+    """Let go of a lease, and of those who wait for it; one that was taken away is gone already."""
+    with suppress(BlockingIOError):
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)

@@ -18,7 +18,7 @@ from sessrotate.clients.claude import agents as claude_agents
 from sessrotate.clients.claude.agents import with_calls
 from sessrotate.clients.claude.preview import standing
 from sessrotate.clients.preview import Agent
-from sessrotate.parsing.records import Record, records
+from sessrotate.parsing import Record, records
 from support.command_line import ID
 from support.lines import as_lines
 

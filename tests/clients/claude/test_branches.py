@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sessrotate import open_session
 from sessrotate.clients.claude import branches, thread
-from sessrotate.parsing.records import records
+from sessrotate.parsing import records
 from support.examples import examples
 
 if TYPE_CHECKING:

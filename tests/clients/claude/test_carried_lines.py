@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 
 import pytest
 
-from sessrotate.clients.claude import ancestry, carried_lines, loading, row_classes
+from sessrotate.clients.claude import ancestry, carried_lines, loading
 from sessrotate.clients.in_place import Archived, LivePlan
 from sessrotate.system.source import Source
 from support import oracle
@@ -451,7 +451,7 @@ def test_of_metadata_the_last_of_each_key_is_carried() -> None:
 
 def test_unknown_rows_and_torn_lines_are_kept_and_void_ones_are_not() -> None:
     new = {"type": "from-a-newer-client", "x": 1}
-    void = [{"type": kind} for kind in sorted(row_classes.CLEARED)]
+    void = [{"type": kind} for kind in sorted(loading.CLEARED)]
     _, carried = plan(new, b'{"torn":', b"\xff\x00", *void, compaction())
     assert carried == [new, b'{"torn":', b"\xff\x00"]
 

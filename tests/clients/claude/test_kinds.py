@@ -13,11 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import generate_session
-from sessrotate.clients import kinds
+from sessrotate.clients import view
 from sessrotate.clients.claude import kinds as claude_kinds
 from sessrotate.clients.claude import reader
-from sessrotate.clients.kinds import Gist
-from sessrotate.parsing.records import Record
+from sessrotate.clients.view import Gist
+from sessrotate.parsing import Record
 from support.examples import examples
 
 FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "claude").glob("*/projects/**/*.jsonl"))
@@ -30,7 +30,7 @@ def record(line: bytes, size: int | None = None) -> Record:
 def gist(of: Record) -> tuple[Gist, bytes | None] | None:
     """Return what the types of a row's blocks tell, None if a view is asked for."""
     line = (memoryview(of.line), of.offset, of.size, of.is_ended)
-    with patch.object(claude_kinds, "view", side_effect=LookupError):
+    with patch("sessrotate.clients.claude.view.view", side_effect=LookupError):
         try:
             ((found, key, *same),) = claude_kinds.gists([line])
         except LookupError:
@@ -40,7 +40,7 @@ def gist(of: Record) -> tuple[Gist, bytes | None] | None:
 
 
 def parsed(line: bytes) -> tuple[Gist, bytes | None]:
-    return kinds.of_view(reader.view(record(line))), reader.key(record(line))
+    return view.of_view(reader.view(record(line))), reader.key(record(line))
 
 
 def told(line: bytes) -> Gist:

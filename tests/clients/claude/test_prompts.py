@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.clients.claude.prompts import parts, typed_at_a_tool
+from sessrotate.clients.claude.view import parts_of, typed_at_a_tool
 from sessrotate.clients.view import Text
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def test_what_was_typed_is_what_is_no_element(
     before: list[str], told: list[tuple[str, str]], is_last_typed: bool, blank: str
 ) -> None:
     pieces = [*before, *(piece for pair in told for piece in pair)][: -1 if is_last_typed else None]
-    found = parts(blank.join(pieces))
+    found = parts_of(blank.join(pieces))
     assert text(found, is_note=False) == [words for words, _ in told]
     assert [part.text for part in found] == pieces
 
@@ -65,7 +65,7 @@ def test_what_was_typed_is_what_is_no_element(
     ],
 )
 def test_tags_around_what_was_typed_are_left_out(said: str, expected: list[str]) -> None:
-    found = parts(said)
+    found = parts_of(said)
     assert text(found, is_note=False) == expected
     assert expected or text(found, is_note=True) == ([said] if said else [])
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from sessrotate.clients import common
 from sessrotate.clients.claude import thread
-from sessrotate.parsing.records import records
+from sessrotate.parsing import records
 from support.lines import values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sessrotate.parsing.records import Record
+    from sessrotate.parsing import Record
 
     Row = dict[str, Any]
 

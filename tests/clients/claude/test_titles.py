@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.claude import preview
+from sessrotate.clients.claude.preview import exact, is_listed, title, typed
 from sessrotate.clients.claude.rows import Shown, shown_of
-from sessrotate.clients.claude.titles import exact, is_listed, title, typed
 from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Title
-from sessrotate.parsing.records import records
+from sessrotate.parsing import records
 from support.lines import as_lines, values
 
 SAMPLES = Path(__file__).parents[3] / "fixtures" / "claude"

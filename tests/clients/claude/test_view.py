@@ -25,7 +25,7 @@ from sessrotate.clients.view import (
     Unknown,
     View,
 )
-from sessrotate.parsing.records import LONGEST, Record
+from sessrotate.parsing import LONGEST, Record
 from support.lines import values
 
 FILES = sorted((Path(__file__).parents[3] / "fixtures" / "claude").rglob("*.jsonl"))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.codex import reader
-from sessrotate.parsing.records import LONGEST, Record
+from sessrotate.parsing import LONGEST, Record
 from support.examples import examples
 from support.lines import any_lines, values
 

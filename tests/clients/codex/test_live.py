@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.codex.reader import conversation, live, rewound, view
-from sessrotate.parsing.records import LONGEST, Record
+from sessrotate.parsing import LONGEST, Record
 from support.codex_sessions import FILES, Opened, Rows, message, opened
 from support.examples import examples
 

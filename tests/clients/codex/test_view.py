@@ -22,7 +22,7 @@ from sessrotate.clients.view import (
     Unknown,
     View,
 )
-from sessrotate.parsing.records import LONGEST, Record
+from sessrotate.parsing import LONGEST, Record
 from support.codex_sessions import BARE, FILES, ID, Rows, as_line, message, opened, record
 from support.examples import examples
 from support.lines import any_lines, values

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate import find, open_session
+from sessrotate import find, open_session, parsing
 from sessrotate.clients.gemini import client as gemini
-from sessrotate.clients.gemini import copied, folders, preview, reader
+from sessrotate.clients.gemini import folders, preview, reader
 from sessrotate.clients.gemini import json_client as gemini_json
 from sessrotate.errors import WrongUsageError
-from sessrotate.parsing import json_stream, records
+from sessrotate.parsing import json_stream
 from sessrotate.reports import discovery, listing
 from support.gemini_sessions import (
     APPENDED,
@@ -217,7 +217,7 @@ def test_a_json_is_a_copy_only_if_each_of_its_messages_is_a_line_of_the_jsonl(
         path.with_suffix(".jsonl").write_text("\n".join(lines))
         is_whole = not torn and other in ({}, first, changed)
         expected = bool(earlier) and is_whole and all(each in later for each in earlier)
-        assert copied.is_copied(path) is expected
+        assert folders.is_copied(path) is expected
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_a_json_that_says_more_than_two_readers_see_is_no_copy(
     path.write_bytes(whole)
     rows = [b'{"id":"a"}', b'{"content":"x","id":"a"}', b'{"id":"a","content":2e999}']
     path.with_suffix(".jsonl").write_bytes(file(metadata(), *rows, b'{"id":"a","content":NaN}'))
-    assert not copied.is_copied(path)
+    assert not folders.is_copied(path)
 
 
 @pytest.mark.parametrize("target", [f"{STEM}.json", "elsewhere"])
@@ -251,7 +251,7 @@ def test_a_link_that_is_called_like_its_copy_proves_nothing(tmp_path: Path, targ
     for name in (path.name, "elsewhere"):
         (tmp_path / name).write_bytes(b'{"messages":[\n{"id":"a"}\n]}')
     path.with_suffix(".jsonl").symlink_to(target)
-    assert not copied.is_copied(path)
+    assert not folders.is_copied(path)
 
 
 def test_a_json_is_no_copy_of_what_no_list_shows(chats: Path) -> None:
@@ -268,12 +268,12 @@ def test_a_message_that_is_too_long_to_be_compared_proves_nothing(
     path = tmp_path / f"{STEM}.json"
     path.write_text(json.dumps(metadata(messages=[long]), indent=2))
     path.with_suffix(".jsonl").write_bytes(file(metadata(), long))
-    assert copied.is_copied(path)
-    module = json_stream if larger == "earlier" else records
+    assert folders.is_copied(path)
+    module = json_stream if larger == "earlier" else parsing
     monkeypatch.setattr(module, "LONGEST", 1000)
-    monkeypatch.setattr(copied, "_PIECE", 100)
+    monkeypatch.setattr(folders, "_PIECE", 100)
     path.with_suffix(".jsonl").write_bytes(file(metadata(), message("b"), long))
-    assert not copied.is_copied(path)
+    assert not folders.is_copied(path)
 
 
 def test_where_sessions_are_is_said_by_a_variable(

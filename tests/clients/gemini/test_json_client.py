@@ -20,7 +20,7 @@ from support.gemini_sessions import UUID, WHOLE, Held, message, metadata
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sessrotate.parsing.records import Record
+    from sessrotate.parsing import Record
 
 
 def records(data: bytes, piece: int = 64 * 1024) -> list[Record]:

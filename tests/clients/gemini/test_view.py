@@ -18,7 +18,7 @@ from sessrotate.clients.view import (
     Unknown,
     View,
 )
-from sessrotate.parsing.records import Record
+from sessrotate.parsing import Record
 from support.gemini_sessions import (
     APPENDED,
     TIME,

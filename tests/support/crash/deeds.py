@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import names
 from sessrotate.archive import restored, state
-from sessrotate.clients.claude import trim
+from sessrotate.clients.claude import cleanup
 from sessrotate.errors import SessrotateError
 from sessrotate.retention import bring_back, prune, put_away, restore, transaction, trash
 from sessrotate.retention.policy import Policy
@@ -375,7 +375,7 @@ def trimmed(name: str) -> Image:
             if name != "not trimmed yet":
                 keep(found.where.live)
         if name == "not trimmed yet":
-            path = trim.new_name(found.where.live, found.where.session)
+            path = cleanup.new_name(found.where.live, found.where.session)
             path.parent.mkdir(parents=True)
             path.hardlink_to(found.where.live)
         found.append(row(20) + b"\n")

@@ -16,7 +16,7 @@ import pytest
 
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place.seal import NotQuietError
-from sessrotate.system import lease, locks
+from sessrotate.system import locks
 from support.crash.late import Client
 from support.crash.scenes import LATE, Session, laid_out
 from support.crash.simulator import Disk, Event, Recorder, Trace
@@ -90,14 +90,14 @@ def recorded(
         recorder = Recorder(found.root)
         if coming != "nothing":
             client = stack.enter_context(Client(found))
-            patch.setattr(lease, "release", _writing_late(client, recorder, coming))
+            patch.setattr(locks, "release_lease", _writing_late(client, recorder, coming))
         with recorder.installed(), suppress(SessrotateError):
             run(found)
         return Recorded(title, recorder.trace(), history)
 
 
 def _writing_late(client: Client, recorder: Recorder, coming: Coming) -> Callable[[int], None]:
-    release, is_done = lease.release, False
+    release, is_done = locks.release_lease, False
 
     def call(fd: int) -> None:
         nonlocal is_done

@@ -23,7 +23,7 @@ from sessrotate.archive import clock, state
 from sessrotate.archive.place import Place
 from sessrotate.errors import storage
 from sessrotate.in_place import operations, recover, waiting
-from sessrotate.system import lease, locks
+from sessrotate.system import locks
 from sessrotate.system.source import Source
 from support import sets
 from support.command_line import append
@@ -167,10 +167,10 @@ def laid_out(image: Image) -> Iterator[Session]:
 def leases_granted() -> Iterator[None]:
     """Grant every lease without asking the system: who looks at a leased file would wait for it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lease, "read", lambda _fd: "taken")
-        patch.setattr(lease, "write", lambda _fd: "taken")
-        patch.setattr(lease, "release", lambda _fd: None)
-        patch.setattr(lease, "is_wanted", lambda _fd: False)
+        patch.setattr(locks, "read_lease", lambda _fd: "taken")
+        patch.setattr(locks, "write_lease", lambda _fd: "taken")
+        patch.setattr(locks, "release_lease", lambda _fd: None)
+        patch.setattr(locks, "is_lease_wanted", lambda _fd: False)
         yield
 
 
@@ -315,7 +315,7 @@ def quiet(*, is_day_over: bool) -> Iterator[None]:
     """Have no leases in the block, and the quiet day over or not; one time, too."""
     with one_time() as patch:
         lack(patch, "leases")
-        patch.setattr(lease, "SETTLE", 0)
+        patch.setattr(locks, "SETTLE", 0)
         patch.setattr(waiting, "is_over", lambda *_, **__: is_day_over)
         yield
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sessrotate.archive import state
 from sessrotate.in_place import swap
 from sessrotate.model import Span
-from sessrotate.system import lease
+from sessrotate.system import locks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 def without_second_lease(patch: pytest.MonkeyPatch) -> None:
     """Let clients write to the new file at once, before late lines are brought over."""
-    patch.setattr(lease, "write", lambda _fd: "taken")
+    patch.setattr(locks, "write_lease", lambda _fd: "taken")
 
 
 def without_drain(patch: pytest.MonkeyPatch) -> None:
     """Leave all that comes late to sealing, which puts it last."""
 
     def drain(self: Any) -> None:
-        lease.release(self._old.fd)
+        locks.release_lease(self._old.fd)
 
     patch.setattr(swap._Swap, "_drain", drain)  # noqa: SLF001 - it is what is taken out
 
@@ -77,7 +77,7 @@ def _signal_once(patch: pytest.MonkeyPatch) -> None:
     """Say which signal a lease is to send the first time only."""
     told: set[int] = set()
 
-    def take(fd: int, kind: int) -> lease.Answer:
+    def take(fd: int, kind: int) -> locks.Answer:
         try:
             if fd not in told:
                 fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
@@ -87,7 +87,7 @@ def _signal_once(patch: pytest.MonkeyPatch) -> None:
             return "busy" if isinstance(error, (BlockingIOError, PermissionError)) else "none"
         return "taken"
 
-    patch.setattr(lease, "_take", take)
+    patch.setattr(locks, "_take", take)
 
 
 MUTANTS: Final[dict[str, Callable[[pytest.MonkeyPatch], None]]] = {

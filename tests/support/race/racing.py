@@ -24,7 +24,7 @@ from sessrotate.archive import late_lines, state
 from sessrotate.archive.place import Place
 from sessrotate.in_place import operations, swap, waiting
 from sessrotate.in_place.seal import NotQuietError
-from sessrotate.system import lease
+from sessrotate.system import locks
 from support import sets
 from support.homes import silent
 from support.portable import have_quiet, lack
@@ -224,8 +224,8 @@ class Told:
         def drained(self_: Any) -> None:
             drain(self_)
             old = self_._old.fd  # noqa: SLF001 - as above
-            if lease.read(old) != "busy":  # or it gave up on somebody who is slow to write
-                lease.release(old)
+            if locks.read_lease(old) != "busy":  # or it gave up on somebody who is slow to write
+                locks.release_lease(old)
                 self._tell("drained", b".")
 
         def said(*late: Any) -> bytes:

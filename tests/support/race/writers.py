@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from sessrotate.system import lease
+from sessrotate.system import locks
 
 if TYPE_CHECKING:
     import random
@@ -158,7 +158,7 @@ def coming_late(home: Home, deed: Callable[[], object]) -> Iterator[list[object]
 
     Yields what came of it. Whoever found the old file under the name before can come no earlier.
     """
-    release, done = lease.release, list[object]()
+    release, done = locks.release_lease, list[object]()
 
     def releasing(fd: int) -> None:
         release(fd)
@@ -166,7 +166,7 @@ def coming_late(home: Home, deed: Callable[[], object]) -> Iterator[list[object]
             done.append(deed())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lease, "release", releasing)
+        patch.setattr(locks, "release_lease", releasing)
         yield done
 
 

@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from sessrotate.archive import place, state
-from sessrotate.clients.claude import carried_lines, resume
+from sessrotate.clients.claude import carried_lines
 from sessrotate.clients.in_place import LivePlan
 from sessrotate.in_place import rotate as in_place_rotate
 from support import oracle, sets
@@ -83,7 +83,7 @@ def rotate_all_the_same(client: Client, path: Path) -> None:
         path.write_bytes(whole + b"\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLAUDE_CONFIG_DIR", str(client.config))
-        patch.setattr(resume, "plan", plan)
+        patch.setattr(carried_lines, "plan", plan)
         patch.setattr(in_place_rotate, "_copied", lambda *_: iter(()))
         ended = called("split", "--in-place", path)
     assert ended.code == 0, ended

@@ -13,10 +13,10 @@ IN_PLACE: Final = InPlace(
     {
         "files": f"{__name__}.client",
         "edges": f"{__name__}.preview",
-        "resume": f"{__name__}.resume",
+        "resume": f"{__name__}.carried_lines",
         "beside": f"{__name__}.agents",
-        "trims": f"{__name__}.trim",
+        "trims": f"{__name__}.cleanup",
         "cleanup": f"{__name__}.cleanup",
-        "calls": f"{__name__}.calls",
+        "calls": f"{__name__}.cleanup",
     }
 )

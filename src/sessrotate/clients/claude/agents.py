@@ -25,14 +25,14 @@ from msgspec.structs import replace
 
 from sessrotate import names
 from sessrotate.clients.claude.client import AGENT, SUFFIX, projects_folder
+from sessrotate.clients.claude.preview import WARM_UP
 from sessrotate.clients.claude.rows import Outcome, Shown, Started, origin_of, shown_of, started_of
-from sessrotate.clients.claude.titles import WARM_UP
 from sessrotate.clients.claude.view import of_row
 from sessrotate.clients.common import begins, distinct, is_folder, listed, names_in, text
 from sessrotate.clients.preview import EDGE, Agent, rows
-from sessrotate.clients.prompts import asked
+from sessrotate.clients.view import asked
 from sessrotate.errors import DamagedError, SessrotateError
-from sessrotate.parsing.records import Record
+from sessrotate.parsing import Record
 from sessrotate.system import zstd
 from sessrotate.system.source import Source
 

@@ -14,14 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from sessrotate.clients.claude.row_classes import FILE_HISTORY, Needed
+from sessrotate.clients.claude.loading import FILE_HISTORY, Needed
 from sessrotate.clients.claude.rows import Link, has_result, turn_of
-from sessrotate.clients.claude.survey import Survey
-from sessrotate.clients.claude.tail import PER_NAME, answer_of, name
+from sessrotate.clients.claude.tail import PER_NAME, Survey, answer_of, name
 from sessrotate.clients.in_place import NEXT_COMPACTION, Carried
 from sessrotate.model import Span
-from sessrotate.parsing.lines import WINDOW
-from sessrotate.parsing.records import LONGEST
+from sessrotate.parsing import LONGEST, WINDOW
 
 if TYPE_CHECKING:
     from sessrotate.system.source import Source

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from sessrotate.clients.claude.numbering import Numbering, digest
-from sessrotate.clients.claude.row_classes import TRANSCRIPT
+from sessrotate.clients.claude.loading import TRANSCRIPT
 from sessrotate.clients.claude.rows import (
     Compaction,
     CompactMetadata,
@@ -30,9 +29,10 @@ from sessrotate.clients.claude.rows import (
     row_of,
     turn_of,
 )
+from sessrotate.clients.claude.thread import Numbering, digest
 
 if TYPE_CHECKING:
-    from sessrotate.parsing.records import Record
+    from sessrotate.parsing import Record
 
 _NOWHERE: Final = -1
 

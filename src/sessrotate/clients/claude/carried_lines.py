@@ -1,11 +1,13 @@
-"""Which lines before its last compaction Claude Code still needs to resume a session.
+"""What Claude Code needs, to resume a session, of the lines before its last compaction.
+
+Promise: the questions of `in_place.Resume`.
 
 Rule: when the real client resumes `carried lines · boundary · tail`, it must send the same request
 as from the whole file: the client that wrote the boundary, and every later one. `loading` says what
-those load of the rows before it, `row_classes` which other rows outlive a compaction, and
-`opening` which line shows how the session began; the tests with real clients hold it. Lines are
-carried unchanged, in the order of the history, and nothing after the cut is ever dropped. If the
-request could differ, the plan says why and must not be carried out.
+those load of the rows before it and which other rows outlive a compaction, and `opening` which line
+shows how the session began; the tests with real clients hold it. Lines are carried unchanged, in
+the order of the history, and nothing after the cut is ever dropped. If the request could differ,
+the plan says why and must not be carried out.
 
 One pass over the lines before the cut finds what goes along whatever a resume needs (`Before`):
 rows of the conversation are only looked at; of settings, the last of each counts.
@@ -20,39 +22,26 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
+from sessrotate import parsing
 from sessrotate.clients.claude import loading, tail
-from sessrotate.clients.claude.ancestry import (
-    HISTORY_OF_KEPT,
-    PER_LINE,
-    NoPlanError,
-    Room,
-    Search,
-)
-from sessrotate.clients.claude.loading import Loaded
-from sessrotate.clients.claude.opening import BEGINS, Opening, opening
-from sessrotate.clients.claude.row_classes import (
+from sessrotate.clients.claude.ancestry import HISTORY_OF_KEPT, PER_LINE, NoPlanError, Room, Search
+from sessrotate.clients.claude.loading import (
     CLEARED,
     FILE_HISTORY,
     LAST_WINS,
     TRANSCRIPT,
+    Loaded,
     preserved,
 )
+from sessrotate.clients.claude.opening import BEGINS, Opening, opening
 from sessrotate.clients.claude.rows import Compaction, Link, Name, compaction_of, seconds
-from sessrotate.clients.claude.survey import Survey
-from sessrotate.clients.claude.tail import Tail
-from sessrotate.clients.in_place import (
-    NEXT_COMPACTION,
-    NOTHING,
-    Archived,
-    Carried,
-    LivePlan,
-)
+from sessrotate.clients.claude.tail import Survey, Tail
+from sessrotate.clients.in_place import NEXT_COMPACTION, NOTHING, Archived, Carried, LivePlan
 from sessrotate.model import Span
-from sessrotate.parsing import json_line, lines
+from sessrotate.parsing import json_line
 
 if TYPE_CHECKING:
     from sessrotate.system.source import Source
-
 
 # ── the lines before the cut ─────────────────────────────────────────────────────────────────
 
@@ -190,7 +179,7 @@ class Planner:
         judged: int = 0,
     ) -> None:
         self._source: Final = source
-        self._survey: Final = Survey(source, lines.WINDOW)
+        self._survey: Final = Survey(source, parsing.WINDOW)
         *self._earlier, self._cut = boundaries
         self._end: Final = end
         self._archived: Final = archived
@@ -439,3 +428,52 @@ class Planner:
 
 def _order(entry: Carried) -> tuple[bool, int, int]:
     return entry.segment is None, entry.segment or 0, entry.span.start
+
+
+of_conversation: Final = loading.of_conversation
+
+says_at: Final = loading.says_at
+
+
+def last_row(source: Source, end: int) -> Span | None:
+    """Return the last row of the conversation before an offset, no agent's, without its newline.
+
+    Clients go on from the row that stands last, whatever follows it (2.1.112 and later).
+    """
+    for start, stop, row in Survey(source, parsing.WINDOW).backward(end):
+        if row is not None and row.uuid and not row.is_sidechain:
+            return Span(start, stop)
+    return None
+
+
+def ends_in_a_row(source: Source) -> bool:
+    """Tell whether a file's last line is a row of the conversation, whole."""
+    last = next(Survey(source, parsing.WINDOW).backward(source.size()), None)
+    return last is not None and last[2] is not None and bool(last[2].uuid)
+
+
+def dangles(source: Source, prefix: int, judged: int) -> bool:
+    """Tell whether a row from offset `judged` on continues one that is nowhere in the file.
+
+    A user went back, in a client that ran, to a message that a rotation had archived: the client
+    knows it still, and what it writes from then on continues a row of the archive. Never wrong
+    where it says no: whether the archive has the row, and what else a resume needs then, is for
+    `carried_lines` to say.
+
+    What stands before was there when the session was rotated, or carried along, in the first
+    `prefix` bytes. The first row of those is the session's first prompt, mostly, and may be one
+    that clients would not load of the whole. True as well if the rows are too many to tell.
+    """
+    survey, end = Survey(source, parsing.WINDOW), source.size()
+    try:
+        parents = tail.read(survey, Span(min(judged, end), end), Room().take).parents
+    except NoPlanError:
+        return True
+    first = None
+    for start, _, row in survey.forward(Span(0, judged)) if parents else ():
+        if row is not None and row.uuid is not None:
+            if first is None and start < prefix and row.uuid in parents:
+                return True
+            first = row.uuid
+            parents.discard(row.uuid)
+    return bool(parents)

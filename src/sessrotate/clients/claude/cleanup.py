@@ -1,9 +1,15 @@
-"""When Claude Code deletes sessions by itself, which it spares, and what silences its hooks.
+"""What Claude Code does by itself: it trims sessions, deletes them, and calls our hook.
 
-Promise: what its own settings say, as 2.0.28 to 2.1.330 read them (docs/internals/clients.md).
-In come the settings of this machine and a session's file; out comes a time, or why there is none.
+Promise: the questions of `in_place.Trims`, `CleanUp` and `Calls`, by the client's own code and
+settings, as 2.0.28 to 2.1.332 have them (docs/internals/clients.md). Only reads.
 
-Rule: where versions differ, the one counts that deletes more. Only reads.
+A client that is told to trim (`CLAUDE_CODE_TRANSCRIPT_LOCAL_GC`, 2.1.287 to 2.1.332) writes a new
+file in the place of one that was compacted: the lines from before the last compaction that outlive
+it, the compaction, the last setting of each kind from before it, and all behind it. Then it goes on
+appending to that. `loading` has the classes. Memory grows with the number of lines that outlive the
+compaction, not with the file.
+
+Rule: where versions differ in what they delete, the one counts that deletes more.
 """
 
 from __future__ import annotations
@@ -11,17 +17,19 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import platforms
+from sessrotate import names, platforms
 from sessrotate.clients import common
-from sessrotate.clients.claude import opening
+from sessrotate.clients.claude import loading, opening
 from sessrotate.clients.claude.client import (
     CLEANUP_DAYS,
     session_of,
@@ -29,13 +37,222 @@ from sessrotate.clients.claude.client import (
     settings_file,
     state_file,
 )
-from sessrotate.clients.common import is_file, listed
-from sessrotate.clients.in_place import Cleanup
+from sessrotate.clients.claude.loading import (
+    CLEARED,
+    FILE_HISTORY,
+    HEADER_TYPE,
+    LAST_WINS,
+    TRANSCRIPT,
+    preserved,
+)
+from sessrotate.clients.claude.rows import Compaction, Link, compaction_of, shown_of, turn_of
+from sessrotate.clients.claude.tail import Survey
+from sessrotate.clients.common import is_file, listed, names_in
+from sessrotate.clients.in_place import Cleanup, Compacted
 from sessrotate.clients.preview import EDGE
 from sessrotate.errors import DamagedError, printable
-from sessrotate.parsing import json_line
+from sessrotate.model import Boundary, Span
+from sessrotate.parsing import WINDOW, json_line
+from sessrotate.parsing.json_typed import DECLINED
 from sessrotate.system import inside
 from sessrotate.units import DAY
+
+if TYPE_CHECKING:
+    from sessrotate.system.source import Source
+
+_KEPT: Final = re.compile(r"(\d{1,15})-[0-9a-f]{8}\.jsonl\.replaced", re.ASCII)
+"""What it calls such a file: milliseconds since 1970, and eight random digits."""
+
+SUPERSEDED: Final = frozenset({"attribution-snapshot", "artifact-autoreact-ledger"})
+"""Settings of which only the last stays, also behind the compaction."""
+
+_VOID: Final = CLEARED - {HEADER_TYPE}  # a type that no client knows stays
+
+
+def replaced(live: Path, session: str) -> list[Path]:
+    """Return the files that were kept when a client trimmed this session, the oldest first.
+
+    A second name of the live file itself is none yet. The client's own clean-up deletes all of
+    them with the session.
+    """
+    kept = _kept(live, session)
+    if kept:  # mostly nothing is: asked of thousands
+        with suppress(OSError):
+            itself = live.lstat()
+            return [path for path in kept if not _is(path, itself)]
+    return kept
+
+
+def may_be_trimmed(live: Path, session: str) -> bool:
+    """Tell whether anything is kept of this session, be it only a name for the next trim."""
+    return bool(_kept(live, session))
+
+
+def names_of(live: Path, session: str, status: os.stat_result) -> list[Path]:
+    """Return which of the names for kept files the file with this status has.
+
+    Our hook gives one to a live file that its client may trim.
+    """
+    return [path for path in _kept(live, session) if _is(path, status)]
+
+
+def new_name(live: Path, session: str, at_ns: int | None = None) -> Path:
+    """Return a name under which this live file is to be kept, and that nothing has.
+
+    What is kept is put together in the order of names: `at_ns` is how old the file is, in
+    nanoseconds since 1970, where it is not the live file any more.
+    """
+    at = (at_ns or time.time_ns()) // 10**6
+    name = f"{at}-{os.urandom(4).hex()}.jsonl.replaced"
+    return live.parent / session / names.KEPT / name
+
+
+def _kept(live: Path, session: str) -> list[Path]:
+    folder = Path(f"{live.parent}/{session}/{names.KEPT}")  # joined once, of thousands
+    found = ((_KEPT.fullmatch(name), name) for name in names_in(folder))
+    return [
+        folder / name for _, name in sorted((int(match[1]), name) for match, name in found if match)
+    ]
+
+
+def _is(path: Path, status: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(path.lstat(), status)
+    except OSError:
+        return False
+
+
+def is_of_settings(line: bytes) -> bool:
+    """Tell whether a line is a setting: clients write equal ones again and again."""
+    row = turn_of(line)
+    return row is not None and not row.uuid
+
+
+def is_superseded(line: bytes) -> bool:
+    """Tell whether a line is a setting of which only the last stays, behind a compaction, too."""
+    row = turn_of(line)
+    return row is not None and row.type in SUPERSEDED
+
+
+def left(source: Source, boundaries: Sequence[int], end: int) -> list[Span] | None:
+    """Return what a client leaves of the first `end` bytes of a file, in the order of the new file.
+
+    `boundaries` is where the lines of its compactions begin. The spans are of whole lines, with
+    their newlines. None if it would leave the file alone: what the last compaction preserved is not
+    all there, or cannot be read.
+    """
+    cut = boundaries[-1]
+    line = Span(cut, source.line_end(cut, end))
+    compaction = None
+    if json_line.is_small(line.size):
+        compaction = compaction_of(source.read_at(line.start, line.size))
+    if compaction is None:
+        return None
+    file = _File(Survey(source, WINDOW), cut, end)
+    wanted = file.preserved(compaction)
+    if wanted is None:
+        return None
+    file.read(wanted)
+    plain = max((at for at in boundaries if not _says(source, at, end)), default=-1)
+    moved = [
+        span
+        for (kind, *_), span in file.last.items()
+        if span.start < cut and (kind != "attribution-snapshot" or span.start > plain)
+    ]
+    first = Span(cut, min(line.end + 1, end))
+    behind = _without(Span(first.end, end), sorted(file.dropped, key=lambda span: span.start))
+    return [*file.before(), first, *moved, *behind]
+
+
+def _says(source: Source, start: int, end: int) -> bool:
+    return loading.says_at(source, Span(start, source.line_end(start, end)))
+
+
+def _without(whole: Span, gaps: Sequence[Span]) -> Iterator[Span]:
+    """Yield what is left of a span without some parts of it."""
+    start = whole.start
+    for gap in gaps:
+        if gap.start >= whole.start:
+            if gap.start > start:
+                yield Span(start, gap.start)
+            start = gap.end
+    if start < whole.end:
+        yield Span(start, whole.end)
+
+
+class _File:
+    """What is known of a file that is to be trimmed; spans are of lines with their newlines."""
+
+    def __init__(self, survey: Survey, cut: int, end: int) -> None:
+        self.last: dict[tuple[object, ...], Span] = {}
+        """The last setting of each key, by where the key comes first."""
+        self.dropped: set[Span] = set()
+        self._survey, self._cut, self._end = survey, cut, end
+        self._always: list[Span] = []
+        self._rows: dict[str, Span] = {}
+        self._history: dict[tuple[object, ...], Span] = {}
+
+    def preserved(self, compaction: Compaction) -> set[str] | None:
+        """Return the rows that the last compaction preserved; None if they are not all there."""
+        needed = preserved(compaction)
+        if needed.required:
+            missing = set(needed.required)
+            for _, _, row in self._survey.forward(Span(0, self._end)):
+                if row is not None and row.type in TRANSCRIPT:
+                    missing.discard(row.uuid or "")
+            return None if missing else needed.required
+        found: set[str] = set()
+        for tail, head in needed.walked.items():
+            wanted: str | None = tail
+            for _, _, row in self._survey.backward(max(self._cut - 1, 0)):
+                if wanted is not None and row is not None and row.uuid == wanted:
+                    found.add(wanted)
+                    if wanted == head:
+                        break
+                    wanted = row.parent_uuid
+            else:
+                return None
+        return found
+
+    def read(self, wanted: set[str]) -> None:
+        """Pass over the file; `wanted` are the rows that its last compaction preserved."""
+        behind, parents = set[str](), set[str]()
+        for start, _, row in self._survey.forward(Span(self._cut, self._end)):
+            if row is not None and row.type in TRANSCRIPT and start >= self._cut:
+                behind.add(row.uuid or "")
+                parents.add(row.parent_uuid or "")
+        rows = (wanted | parents) - behind - {""}
+        for start, to, row in self._survey.forward(Span(0, self._end)):
+            span = Span(start, min(to + 1, self._end))
+            if row is not None and row.type in LAST_WINS:
+                self._setting(row, span)
+            elif row is not None and row.type in FILE_HISTORY and row.message_id in wanted:
+                # Of a message the last snapshot, and every change.
+                is_last = row.type == "file-history-snapshot"
+                self._history[row.type, row.message_id, None if is_last else start] = span
+            elif start >= self._cut:
+                continue
+            elif row is not None and row.type in TRANSCRIPT:
+                if row.uuid in rows and row.uuid is not None:
+                    self._rows[row.uuid] = span
+            elif row is None or (row.type not in _VOID and row.type not in FILE_HISTORY):
+                self._always.append(span)
+
+    def before(self) -> list[Span]:
+        """Return the lines from before the last compaction that stay there, in their order."""
+        found = {*self._always, *self._rows.values(), *self._history.values()} - self.dropped
+        return sorted(
+            (span for span in found if span.start < self._cut), key=lambda span: span.start
+        )
+
+    def _setting(self, row: Link, span: Span) -> None:
+        key = (row.type, *(part(row) for part in LAST_WINS[row.type or ""]))
+        if row.type in SUPERSEDED and key in self.last:
+            self.dropped.add(self.last[key])
+        self.last[key] = span
+
+
+# ── the clean-up ──────────────────────────────────────────────────────────────────────────────────
 
 _ENDLESS: Final = 10_000_000
 """Days that are taken for never: what is more overflows a date."""
@@ -241,3 +458,32 @@ def _read(path: Path, broken: list[Path], largest: int = _LARGEST) -> dict[str, 
 
 def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_REPEATING: Final = ((2, 1, 112), (2, 1, 160))
+"""Versions, from one to before another, that forget at a compaction which rows are on the disk."""
+
+
+def compacted(line: bytes, boundary: Boundary) -> Compacted:
+    """Return what the line of a boundary says of its compaction.
+
+    2.1.112 writes all archived rows again at each further one, as a program's backend and where
+    somebody asked for the compaction: it keeps the old rows in memory then, and looks in the file
+    for those that it has written. After an automatic one, and in a terminal, it drops them.
+    """
+    try:
+        row = compaction_of.fast(line)
+    except DECLINED:
+        return Compacted(boundary.trigger)
+    version, (low, high) = common.version(row.version), _REPEATING
+    is_such = version is not None and low <= version < high
+    by_program = (row.entrypoint or "").startswith("sdk-")
+    return Compacted(boundary.trigger, is_such and by_program and boundary.trigger == "manual")
+
+
+def is_summary(line: bytes) -> bool:
+    """Tell whether a line is the summary that ends the writing of a compaction."""
+    try:
+        return shown_of.fast(line).is_compact_summary
+    except DECLINED:
+        return False

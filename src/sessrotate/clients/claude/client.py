@@ -33,9 +33,8 @@ from sessrotate.clients.common import (
 from sessrotate.clients.in_place import FileKind
 from sessrotate.errors import WrongUsageError
 from sessrotate.model import Boundary, Span
-from sessrotate.parsing import json_line
+from sessrotate.parsing import json_line, records
 from sessrotate.parsing.json_typed import DECLINED
-from sessrotate.parsing.records import records
 from sessrotate.system import user_folders
 
 if TYPE_CHECKING:

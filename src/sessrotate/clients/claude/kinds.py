@@ -1,6 +1,6 @@
 """The gist of a Claude Code row and its uuid, told by the types of its blocks.
 
-Rule: what is told of a line is what `kinds.of_view` says of its view, and its uuid is its key. Only
+Rule: what is told of a line is what `view.of_view` says of its view, and its uuid is its key. Only
 where that takes more than types (the decoder declines the line, a message mixes kinds, a tool gave
 a picture) a view is made. No text of a message is copied. Of a line that is too long to be held,
 or of more than `MOST_OBJECTS`, the beginning decides.
@@ -13,20 +13,21 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessrotate.clients import kinds
+from sessrotate.clients import view
+from sessrotate.clients.claude import view as claude_view
 from sessrotate.clients.claude.rows import Block, Row, Turn, row_of, turn_of
-from sessrotate.clients.claude.view import KINDS, view
+from sessrotate.clients.claude.view import KINDS
 from sessrotate.clients.common import BOM
-from sessrotate.clients.kinds import Gist
+from sessrotate.clients.view import Gist
+from sessrotate.parsing import Record
 from sessrotate.parsing.json_stream import Cursor, Value
 from sessrotate.parsing.json_typed import DECLINED
-from sessrotate.parsing.records import Record
 
 if TYPE_CHECKING:
-    from sessrotate.clients.kinds import Kind, Told
-    from sessrotate.parsing.records import Line
+    from sessrotate.clients.view import LineKind, Told
+    from sessrotate.parsing import Line
 
-_OF_BLOCK: Final[dict[str | None, Kind]] = {
+_OF_BLOCK: Final[dict[str | None, LineKind]] = {
     "tool_use": "tool calls",
     "server_tool_use": "tool calls",
     "tool_result": "tool results",
@@ -83,7 +84,9 @@ def gists(lines: Iterable[Line]) -> Iterator[Told]:
             else:
                 found = _of_row(row)
                 key = _key(row)
-            gist = found or kinds.of_view(view(Record(0, at, bytes(line), size, is_ended)))
+            gist = found or view.of_view(
+                claude_view.view(Record(0, at, bytes(line), size, is_ended))
+            )
         yield gist, key, line, at, size, is_ended
 
 
@@ -94,20 +97,20 @@ def _key(row: Row) -> bytes | None:
 def _of_row(row: Turn) -> Gist | None:
     """Return the gist of a row, None if only its view tells."""
     speaker = KINDS.get(row.type or "", "other")
-    said = kinds.SAID.get(speaker)
+    said = view.SAID.get(speaker)
     if said is None and row.attachment is not None and row.attachment.type == _QUEUED:
         return None
     if said is None:
-        return Gist(kinds.of_note(speaker, row.subtype or row.type or ""), row.timestamp)
+        return Gist(view.of_note(speaker, row.subtype or row.type or ""), row.timestamp)
     message = row.message
     if message is None or not isinstance(message.content, list):
         return Gist(said, row.timestamp)
     return _of_blocks(said, message.content, row.timestamp)
 
 
-def _of_blocks(said: Kind, blocks: list[Block], time: str | None) -> Gist | None:
+def _of_blocks(said: LineKind, blocks: list[Block], time: str | None) -> Gist | None:
     """Return the gist of a message, None where not all of its blocks are of one kind."""
-    kind: Kind | None = None
+    kind: LineKind | None = None
     calls: list[tuple[str, str]] = []
     result: str | None = None
     for block in blocks:
@@ -146,11 +149,11 @@ def _of_crowd(line: bytes) -> tuple[Gist, bytes | None]:
     try:
         uuid = _row(line).uuid
     except DECLINED:
-        return kinds.UNKNOWN, None
+        return view.UNKNOWN, None
     return Gist(_of_beginning(line)), None if uuid is None else uuid.encode()
 
 
-def _of_beginning(line: bytes) -> Kind:
+def _of_beginning(line: bytes) -> LineKind:
     """Return the kind of a row of which this is the beginning.
 
     Its first block decides, or a picture that begins in what is held.
@@ -167,11 +170,11 @@ def _of_beginning(line: bytes) -> Kind:
             word = _text(value) if name == "type" else word
     speaker = KINDS.get(word, "other")
     if not is_message:
-        return kinds.of_note(speaker, word)
+        return view.of_note(speaker, word)
     if _BASE64 in line:
         return "images"
     # The model's rows have their type behind the message, which is not in sight.
-    said = kinds.SAID.get(speaker if word else "assistant", "unknown")
+    said = view.SAID.get(speaker if word else "assistant", "unknown")
     return said if block in {None, "text"} else _OF_BLOCK.get(block, "unknown")
 
 

@@ -17,14 +17,14 @@ from msgspec import Struct, field
 
 from sessrotate.clients import opaque
 from sessrotate.clients.claude import agents as claude_agents
-from sessrotate.clients.claude import branches, kinds, loading, preview, thread, titles
+from sessrotate.clients.claude import branches, kinds, loading, preview, thread
 from sessrotate.clients.claude import view as claude_view
-from sessrotate.clients.claude.row_classes import Needed, preserved
+from sessrotate.clients.claude.loading import Needed, preserved
 from sessrotate.clients.claude.rows import Turn, compaction_of, has_result, turn_of
 from sessrotate.clients.common import bytes_in
 from sessrotate.clients.preview import EDGE, Agent, Title
 from sessrotate.clients.protocol import Reading
-from sessrotate.parsing.records import Record
+from sessrotate.parsing import Record
 
 if TYPE_CHECKING:
     Part = Callable[[], Iterator[Record]]
@@ -180,7 +180,7 @@ def rewound(session: Reading) -> Callable[[Record], bool]:
 
 def title(session: Reading) -> Title:
     """Return the title; all of a file that was never split is read for it."""
-    return titles.exact(lambda: session.titled(EDGE), session.id)
+    return preview.exact(lambda: session.titled(EDGE), session.id)
 
 
 def agents(session: Reading) -> list[Agent]:

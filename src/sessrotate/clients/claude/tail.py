@@ -1,28 +1,106 @@
-"""What stands behind the place where a session is cut, as far as it says what else is needed.
+"""The rows of a session's history, each with where it stands, in bounded memory; and its tail.
 
-Rule: read once, from the boundary to the end; what is asked rarely is read again then. Only names
-are kept, never rows.
+Rule: a line's row is what `JSON.parse` makes of it, and no line over `LONGEST` is held. Of such a
+line only brackets and strings are followed: if they close where the line ends it counts as the
+object that they enclose, whatever stands between them.
+
+The tail is what stands behind the place where a session is cut, as far as it says what else is
+needed. It is read once, from the boundary to the end; what is asked rarely is read again then. Only
+names are kept, never rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from sessrotate.clients.claude.row_classes import TRANSCRIPT
-from sessrotate.clients.claude.rows import Link, seconds
+from sessrotate.clients.claude.loading import TRANSCRIPT
+from sessrotate.clients.claude.rows import Link, link_of, seconds
 from sessrotate.clients.claude.thread import NEAR
-from sessrotate.parsing import json_line
+from sessrotate.model import Span
+from sessrotate.parsing import LONG, LONGEST, Window, json_line
+from sessrotate.parsing.json_stream import Cursor
+from sessrotate.parsing.json_typed import DECLINED
 
 if TYPE_CHECKING:
-    from sessrotate.clients.claude.survey import Survey
-    from sessrotate.model import Span
+    from sessrotate.parsing import LineSpan
+    from sessrotate.system.source import Source
+
+    Found = tuple[int, int, Link | None]
+    """Where a line starts and ends, without its newline, and the row on it; None if that is no
+    object. No `Span`: there may be millions, and few are kept."""
+
+_NAMES: Final[json_line.Shape] = {**dict.fromkeys(link_of.names), "message": {"id": None}}
+
+_LONGEST_VALUE: Final = 6 * json_line.MAX_TEXT + 2
+"""Bytes of a text that may be as short as `MAX_TEXT`: each character may be an escape."""
+
+
+class Survey:
+    """Passes over the lines of a source; one pass at a time, `window` bytes in view."""
+
+    def __init__(self, source: Source, window: int) -> None:
+        self._source: Final = source
+        self._window: Final = Window(source, window)
+
+    def forward(self, span: Span) -> Iterator[Found]:
+        """Yield every line of `span` that is not empty."""
+        return self._rows(self._window.forward(span))
+
+    def backward(self, end: int) -> Iterator[Found]:
+        """Yield every line before the one that ends at `end`, and that one, the last first."""
+        return self._rows(self._window.backward(end))
+
+    def _rows(self, places: Iterator[LineSpan]) -> Iterator[Found]:
+        decode, view = link_of.fast, self._window.view
+        for start, end, at in places:
+            if at == LONG:
+                yield start, end, self._long(Span(start, end))
+                continue
+            try:
+                yield start, end, decode(view[at : at + end - start])
+            except DECLINED:
+                yield start, end, self._refused(Span(start, end))
+
+    def _long(self, span: Span) -> Link | None:
+        if span.size > LONGEST:
+            return self._followed(span)
+        with memoryview(bytearray(span.size)) as line:
+            self._source.fill(line, span.start)
+            try:
+                return link_of.fast(line)
+            except DECLINED:
+                return self._refused(span)
+
+    def _refused(self, span: Span) -> Link | None:
+        found = json_line.values(self._source.pieces(span), span.size, _NAMES)
+        return None if found is None else link_of.fitted(found)
+
+    def _followed(self, span: Span) -> Link | None:
+        cursor = Cursor(self._source.pieces(span))
+        found = _followed(cursor, _NAMES)
+        return link_of.fitted(found) if cursor.is_closed and not cursor.next() else None
+
+
+def _followed(cursor: Cursor, shape: json_line.Shape) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in cursor.members():
+        inner = None if name is None else shape.get(name)
+        if isinstance(inner, dict) and cursor.next() == b"{":
+            found[name or ""] = _followed(cursor, inner)
+            continue
+        cursor.next()
+        value = cursor.value(_LONGEST_VALUE)
+        if name is not None and name in shape:
+            is_short = value.size <= _LONGEST_VALUE
+            found[name] = json_line.scalar(value.text) if is_short else None
+    return found
+
 
 PER_NAME: Final = 120
 """What CPython takes for a uuid, with its share of a set."""
-
 
 _NONE: Final = "00000000-0000-0000-0000-000000000000"
 """What a `last-prompt` names before anything was said (2.1.330)."""

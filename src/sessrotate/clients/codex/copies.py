@@ -17,12 +17,12 @@ import msgspec
 import xxhash
 
 from sessrotate.clients.codex.rows import EventMsg, Meta, Row, SessionMeta, TurnContext, row_of
+from sessrotate.parsing import Record
 from sessrotate.parsing.json_stream import BUFFER, Cursor, Value
 from sessrotate.parsing.json_typed import DECLINED
-from sessrotate.parsing.records import Record
 
 if TYPE_CHECKING:
-    from sessrotate.clients.kinds import Copied, Copy
+    from sessrotate.clients.view import Copied, Copy
 
     IsNew = Callable[[bytes], bool]
     """Notes a digest of 16 bytes, and tells whether it is the first of its kind."""

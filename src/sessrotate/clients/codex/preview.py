@@ -20,14 +20,14 @@ from msgspec import Struct
 
 from sessrotate import units
 from sessrotate.clients.codex.client import config_folder, root_of
-from sessrotate.clients.codex.prompts import prompt
 from sessrotate.clients.codex.rows import EventMsg, Meta, SessionMeta, Source, row_of
+from sessrotate.clients.codex.view import prompt
 from sessrotate.clients.common import iso_time
 from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Sight, Title, rows, rows_from_the_end
 from sessrotate.clients.protocol import Reading
 from sessrotate.errors import DamagedError, RefusedError
+from sessrotate.parsing import Record, records
 from sessrotate.parsing.json_typed import Decoder
-from sessrotate.parsing.records import Record, records
 from sessrotate.safe_text import clipped
 
 

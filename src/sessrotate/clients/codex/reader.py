@@ -18,9 +18,8 @@ from itertools import chain, islice
 from typing import Final
 
 from sessrotate.clients import opaque
-from sessrotate.clients.codex import copies, preview, prompts
+from sessrotate.clients.codex import copies, preview
 from sessrotate.clients.codex import view as codex_view
-from sessrotate.clients.codex.items import Unsent
 from sessrotate.clients.codex.rows import (
     Compacted,
     Event,
@@ -28,13 +27,14 @@ from sessrotate.clients.codex.rows import (
     ResponseItem,
     Row,
     UnknownRow,
+    Unsent,
     is_bare,
     row_of,
 )
 from sessrotate.clients.common import in_order
 from sessrotate.clients.protocol import Reading
+from sessrotate.parsing import Record
 from sessrotate.parsing.json_stream import arrays_at
-from sessrotate.parsing.records import Record
 
 # ── what a resume loads ──────────────────────────────────────────────────────────────────────
 
@@ -138,7 +138,7 @@ def _carries(row: Row | None) -> bool:
 
 
 def _is_prompt(row: Row) -> bool:
-    return isinstance(row, ResponseItem) and prompts.prompt(row) is not None
+    return isinstance(row, ResponseItem) and codex_view.prompt(row) is not None
 
 
 def _rolled_back(row: Row | None) -> int:

@@ -3,6 +3,10 @@
 Rule: each thing once. Clients write most of it twice, for the model and as an event for the
 screen; only the first is shown (0.20 to 0.169). Nothing that a row holds is an error: what has
 another shape than clients write is shown as `Unknown`, not lost.
+
+What the user typed is told apart from what the client says in the user's name. 0.169 notes where
+each part of a message comes from. Messages of older clients (0.20 on) are told apart by how they
+begin, as those clients did themselves.
 """
 
 from __future__ import annotations
@@ -15,7 +19,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
-from sessrotate.clients.codex import items, prompts, rows
+from sessrotate.clients.codex import rows
+from sessrotate.clients.codex.rows import (
+    CompletedItem,
+    Event,
+    EventMsg,
+    Message,
+    ResponseItem,
+    Row,
+    texts,
+)
 from sessrotate.clients.common import text
 from sessrotate.clients.preview import Continues
 from sessrotate.clients.view import (
@@ -30,10 +43,10 @@ from sessrotate.clients.view import (
     Unknown,
     View,
 )
-from sessrotate.parsing.literals import is_across
+from sessrotate.parsing.candidates import is_across
 
 if TYPE_CHECKING:
-    from sessrotate.parsing.records import Record
+    from sessrotate.parsing import Record
 
 
 def view(record: Record) -> View | None:
@@ -49,34 +62,34 @@ _ROLES: Final[dict[str | None, Kind]] = {"user": "user", "assistant": "assistant
 
 def _item(row: rows.ResponseItem) -> View:
     item, time = row.payload, row.timestamp
-    if isinstance(item, items.Message):
+    if isinstance(item, rows.Message):
         return _message(item, time)
     speaker: Kind = "assistant"
     blocks: tuple[Block, ...] = ()
     match item:
-        case items.Reasoning():
-            said = (*items.texts(item.summary), *items.texts(item.content))
+        case rows.Reasoning():
+            said = (*rows.texts(item.summary), *rows.texts(item.content))
             blocks = tuple(Thinking(each) for each in said if each) or (Thinking(""),)
-        case items.Call():
+        case rows.Call():
             blocks = (_call(item),)
-        case items.Output():
+        case rows.Output():
             speaker, blocks = "user", (_result(item),)
-        case items.GeneratedImage():
+        case rows.GeneratedImage():
             blocks = (Image("image/png", item.result, ""),)
-        case items.RemoteCompaction():  # it is encrypted
+        case rows.RemoteCompaction():  # it is encrypted
             speaker, blocks = "system", (Thinking(""),)
         case _:
             speaker = "other"
-    is_summary = isinstance(item, items.RemoteCompaction)
+    is_summary = isinstance(item, rows.RemoteCompaction)
     return View(speaker, item.kind, item.id, time=time, blocks=blocks, is_summary=is_summary)
 
 
-def _message(message: items.Message, time: str | None) -> View:
+def _message(message: rows.Message, time: str | None) -> View:
     role: Kind = _ROLES.get(message.role, "system")
-    is_summary = prompts.is_summary(message)
-    of_client = role == "system" or (role == "user" and prompts.is_of_client(message))
+    sums_up = is_summary(message)
+    of_client = role == "system" or (role == "user" and is_of_client(message))
     blocks = _content(message.content)
-    if role == "user" and not of_client and not is_summary:
+    if role == "user" and not of_client and not sums_up:
         blocks = tuple(part for block in blocks for part in _parts(block))
     return View(
         role,
@@ -84,16 +97,16 @@ def _message(message: items.Message, time: str | None) -> View:
         message.id,
         time=time,
         blocks=blocks,
-        is_meta=of_client and not is_summary,
-        is_summary=is_summary,
+        is_meta=of_client and not sums_up,
+        is_summary=sums_up,
     )
 
 
 def _parts(block: Block) -> tuple[Block, ...]:
-    return prompts.parts(block.text) if isinstance(block, Text) else (block,)
+    return parts(block.text) if isinstance(block, Text) else (block,)
 
 
-def _call(call: items.Call) -> ToolCall:
+def _call(call: rows.Call) -> ToolCall:
     given = (call.arguments, call.input, call.action)
     arguments = next((each for each in given if each is not UNSET), None)
     if isinstance(arguments, str):  # as the API gives them
@@ -103,7 +116,7 @@ def _call(call: items.Call) -> ToolCall:
     return ToolCall(call.call_id or call.id or "", name, arguments)
 
 
-def _result(result: items.Output) -> ToolResult:
+def _result(result: rows.Output) -> ToolResult:
     output = result.tools if result.output is UNSET else result.output
     blocks, is_error = _given(output)
     return ToolResult(result.call_id or result.id or "", blocks, is_error)
@@ -112,8 +125,8 @@ def _result(result: items.Output) -> ToolResult:
 def _given(output: Any) -> tuple[tuple[Block, ...], bool]:
     """Return what a tool gave, and whether it says that it failed."""
     if isinstance(output, str) and output.startswith('{"output":'):
-        found = items.SHELL_OUTPUT(output.encode("utf-8", "surrogatepass"))
-        if isinstance(found, items.ShellOutput):
+        found = rows.SHELL_OUTPUT(output.encode("utf-8", "surrogatepass"))
+        if isinstance(found, rows.ShellOutput):
             return _content(found.output), found.metadata.exit_code != 0
     if isinstance(output, dict):
         blocks = _content(output.get("content", output.get("content_items")))
@@ -132,15 +145,15 @@ def _content(value: object) -> tuple[Block, ...]:
 
 
 def _block(block: object) -> Block:
-    match items.BLOCKS.fitted(block) if isinstance(block, dict) else block:
-        case str(text) | items.PlainText(text) | items.Refusal(text):
+    match rows.BLOCKS.fitted(block) if isinstance(block, dict) else block:
+        case str(text) | rows.PlainText(text) | rows.Refusal(text):
             return Text(text)
-        case items.InputImage(image_url=address):
+        case rows.InputImage(image_url=address):
             data = _DATA.match(address)
             if data is None:
                 return Image("", "", address)
             return Image(data[1], address[data.end() :], "")
-        case items.EncryptedContent():
+        case rows.EncryptedContent():
             return Thinking("")
         case {"type": str(kind)}:
             return Unknown(kind, block)
@@ -252,3 +265,83 @@ _VIEWS: Final[dict[type, Callable[[Any], View]]] = {
     rows.WorldState: lambda row: View("other", "world_state", time=row.timestamp),
     rows.UnknownRow: _unknown,
 }
+
+
+_OF_THE_CLIENT: Final = (
+    "# agents.md instructions",
+    "<environment_context>",
+    "<user_instructions>",
+    "<skill>",
+    "<skills_instructions>",
+    "<plugins_instructions>",
+    "<apps_instructions>",
+    "<permissions instructions>",
+    "<collaboration_mode>",
+    "<user_shell_command>",
+    "<turn_aborted>",
+    "<subagent_notification>",
+    "<subagents>",
+    "<plugins>",
+    "<hook_prompt",
+)
+"""Beginnings of what the client says in the user's name (0.20 to 0.169), in lower case."""
+
+_SUMMARY: Final = "Another language model started to solve this problem and produced a summary"
+"""What the summary of a local compaction begins with (0.36 to 0.169)."""
+
+_MY_REQUEST: Final = "## My request for Codex:"
+"""Behind which, in what an editor sends, stands what the user typed."""
+
+_TAG: Final = re.compile(r"\s*(?:<image(?: name=[^>]*)?>|</image>)\s*")
+"""What stands around a picture, each in a text of its own (0.142.5 names the picture)."""
+
+
+def is_summary(message: Message) -> bool:
+    """Return whether a message is what a compaction left of the conversation."""
+    if "compaction.summary" in message.passthrough.content_item_kinds:
+        return True
+    first = next(iter(texts(message.content)), "")
+    return message.role == "user" and first.startswith(_SUMMARY)
+
+
+def is_of_client(message: Message) -> bool:
+    """Return whether a message of the user is the client's: instructions, the environment."""
+    origins = [each.provenance for each in message.passthrough.content_item_metadata]
+    if origins:
+        return not any(each is not None and each.type == "user" for each in origins)
+    said = (each.lstrip()[:40].lower() for each in texts(message.content))
+    return any(each.startswith(_OF_THE_CLIENT) for each in said)
+
+
+def prompt(row: Row) -> str | None:
+    """Return what the user asked in a row, None if it is no prompt of a user.
+
+    A prompt is in a file twice: as what is sent, and as an event, from which the client takes a
+    session's preview (0.36 and later). Both are prompts.
+    """
+    match row:
+        case EventMsg(payload=Event(type="user_message", message=str(said))):
+            return _typed(said)
+        case EventMsg(
+            payload=Event(type="item_completed", item=CompletedItem("UserMessage") as it)
+        ):
+            return _typed(*texts(it.content))
+        case ResponseItem(payload=Message(role="user") as sent):
+            if not is_of_client(sent) and not is_summary(sent):
+                return _typed(*texts(sent.content))
+    return None
+
+
+def parts(said: str) -> tuple[Text, ...]:
+    """Return a text of the user's as what was typed, and what the client or an editor put to it."""
+    if _TAG.fullmatch(said):
+        return (Text(said, is_note=True),)
+    before, mark, typed = said.partition(_MY_REQUEST)
+    if not typed.strip():
+        return (Text(said),)
+    return Text(before + mark, is_note=True), Text(typed.strip("\n"))
+
+
+def _typed(*said: str) -> str | None:
+    found = (part.text for each in said for part in parts(each) if not part.is_note)
+    return "\n".join(found).strip() or None

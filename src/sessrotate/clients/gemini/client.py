@@ -15,12 +15,12 @@ from functools import partial
 from typing import Final
 
 from sessrotate.clients.common import has_row, iso_time, text
-from sessrotate.clients.gemini import folders, updates
+from sessrotate.clients.gemini import folders, rows
 from sessrotate.parsing import json_line
 
 NAME: Final = "gemini"
 
-MARKER: Final = updates.MARKER
+MARKER: Final = rows.MARKER
 
 NOT_IN_PLACE: Final = (
     "Gemini CLI deletes session files by the eight characters that their names end with, so files "
@@ -28,7 +28,7 @@ NOT_IN_PLACE: Final = (
     "yet. `split` without --in-place copies one into a folder."
 )
 
-boundary: Final = updates.boundary
+boundary: Final = rows.boundary
 session_of: Final = folders.session_of
 sessions_folder: Final = folders.sessions_folder
 sessions: Final = partial(folders.sessions, suffix=".jsonl")

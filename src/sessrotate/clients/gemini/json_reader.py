@@ -16,13 +16,13 @@ from msgspec.structs import replace
 
 from sessrotate.clients import opaque
 from sessrotate.clients.gemini import reader
-from sessrotate.clients.gemini.prompts import is_sent
 from sessrotate.clients.gemini.rows import id_at, row_of
+from sessrotate.clients.gemini.view import is_sent
 from sessrotate.clients.gemini.view import view as view_of
 from sessrotate.clients.protocol import Reading
 from sessrotate.clients.view import View
+from sessrotate.parsing import LONGEST, Record
 from sessrotate.parsing.json_stream import Cursor, Value
-from sessrotate.parsing.records import LONGEST, Record
 
 agents: Final = opaque.agents  # their transcripts came with the other format
 folder: Final = reader.folder

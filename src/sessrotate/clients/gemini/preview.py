@@ -12,12 +12,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from sessrotate.clients.gemini.prompts import is_something, prompt
-from sessrotate.clients.gemini.rows import NONE, Row, row_of
-from sessrotate.clients.gemini.updates import NAMED, UPDATED
+from sessrotate.clients.gemini.rows import NAMED, NONE, UPDATED, Row, row_of
+from sessrotate.clients.gemini.view import is_something, prompt
 from sessrotate.clients.preview import TITLE_LENGTH, Sight, Standing, Title
+from sessrotate.parsing import records
 from sessrotate.parsing.json_stream import arrays_at
-from sessrotate.parsing.records import records
 
 _STRING: Final = rb'"((?:(?>[^"\\]|\\.))*+)'
 _TIME: Final = re.compile(

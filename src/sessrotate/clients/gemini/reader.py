@@ -14,18 +14,16 @@ from typing import Final
 
 from sessrotate.clients import opaque
 from sessrotate.clients.gemini import folders, messages, preview
-from sessrotate.clients.gemini import live as gemini_live
 from sessrotate.clients.gemini import view as gemini_view
-from sessrotate.clients.gemini.prompts import prompt
-from sessrotate.clients.gemini.rows import NONE, identity, row_of
-from sessrotate.clients.gemini.updates import UPDATED, messages_in, replaces
+from sessrotate.clients.gemini.rows import NONE, UPDATED, identity, messages_in, replaces, row_of
+from sessrotate.clients.gemini.view import prompt
 from sessrotate.clients.preview import EDGE, Agent, Title
 from sessrotate.clients.protocol import Reading
-from sessrotate.parsing.records import Record
+from sessrotate.parsing import Record
 
-conversation: Final = gemini_live.conversation
+conversation: Final = messages.conversation
 records: Final = opaque.records
-rewound: Final = gemini_live.rewound
+rewound: Final = messages.rewound
 said: Final = messages.said
 sight: Final = preview.sight
 view: Final = gemini_view.view

@@ -25,7 +25,7 @@ from sessrotate.clients.common import real
 from sessrotate.errors import RefusedError, StorageError, printable, storage
 from sessrotate.job.schedule import cron, launchd, systemd
 from sessrotate.job.schedule.work import MARK, NAME, TIMES, Every, Work
-from sessrotate.system import executable, ownership, user_folders
+from sessrotate.system import inside, user_folders
 
 PLATFORM: Final = platforms.NAME
 
@@ -114,7 +114,7 @@ def _work(every: Every) -> Work:
     config = clients.in_place().files.config_folder()
     if "CLAUDE_CONFIG_DIR" in carried:
         carried["CLAUDE_CONFIG_DIR"] = str(config)
-    return Work(executable.path(), carried, every, name_of(config))
+    return Work(user_folders.executable(), carried, every, name_of(config))
 
 
 def absolute(named: str) -> Path:
@@ -254,7 +254,7 @@ def _write(files: Mapping[Path, bytes | None]) -> None:
         if data is None:
             _remove((path,))
         elif _content(path) != data:
-            ownership.check(path)
+            inside.check_owner(path)
             fs.create_folder(path.parent)
             fs.create_file_at_once(path, data)
 

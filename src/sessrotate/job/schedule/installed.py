@@ -23,7 +23,7 @@ from sessrotate.errors import printable
 from sessrotate.job import schedule
 from sessrotate.job.schedule import cron, launchd, systemd
 from sessrotate.job.schedule.work import MARK, NAME, PERIODS, Every
-from sessrotate.system import executable, user_folders
+from sessrotate.system import user_folders
 
 _CALL: Final = re.compile(r"""(?:^|[\s/'"])sessrotate['"]?\s+run(?=$|[\s;&|>])""")
 """A command of a crontab that is our job."""
@@ -87,7 +87,7 @@ def problem(found: Installed, last: float | None, now: float) -> str | None:
     if said is not None:
         return said
     name = printable(found.where, 1000)
-    if found.program is not None and not executable.can_start(found.program):
+    if found.program is not None and not user_folders.can_start(found.program):
         how = (
             "`sessrotate schedule show` prints the line to put in its place"
             if found.line

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from sessrotate.clients import prompts
-from sessrotate.clients.claude import titles as claude_titles
+from sessrotate.clients import view
+from sessrotate.clients.claude import preview as claude_titles
+from sessrotate.clients.claude import view as claude_view
 from sessrotate.clients.claude.rows import shown_of
-from sessrotate.clients.claude.view import view
 from sessrotate.clients.view import Text
-from sessrotate.parsing.records import Record
+from sessrotate.parsing import Record
 from support import talks
 
 FILES = sorted((Path(__file__).parents[2] / "fixtures" / "claude").rglob("*.jsonl"))
@@ -22,13 +22,13 @@ def test_a_session_is_called_by_a_prompt_and_by_all_but_commands() -> None:
     """The two definitions agree over what real clients wrote, but for where they mean not to."""
     called = commands = 0
     for line in [line for path in FILES for line in path.read_bytes().splitlines()]:
-        found, row = view(Record(0, 0, line, len(line))), json.loads(line)
+        found, row = claude_view.view(Record(0, 0, line, len(line))), json.loads(line)
         shown = shown_of(line)
         assert found is not None
         assert shown is not None
-        titles, is_prompt = claude_titles.is_listed(shown), prompts.is_prompt(found)
+        titles, is_prompt = claude_titles.is_listed(shown), view.is_prompt(found)
         assert is_prompt == titles, line
-        is_typed = prompts.is_typed(found)
+        is_typed = view.is_typed(found)
         is_command = is_typed and str(row["message"]["content"]).startswith("<command-")
         assert is_typed == (is_prompt or is_command), line
         called, commands = called + titles, commands + is_command
@@ -51,9 +51,9 @@ def test_to_ask_for_a_compaction_begins_no_turn(
     said: str, is_prompt: bool, typed: str | None
 ) -> None:
     line = talks.prompt(1, said)
-    found = view(Record(0, 0, line, len(line)))
+    found = claude_view.view(Record(0, 0, line, len(line)))
     assert found is not None
-    assert prompts.is_prompt(found) == is_prompt
-    assert prompts.is_typed(found)
-    assert prompts.asked(found) == (typed or said)
+    assert view.is_prompt(found) == is_prompt
+    assert view.is_typed(found)
+    assert view.asked(found) == (typed or said)
     assert found.blocks == (Text(typed or said),)

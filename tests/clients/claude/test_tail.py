@@ -15,14 +15,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import generate_session
-from sessrotate.clients.claude import carried_lines, loading, survey
-from sessrotate.clients.claude import row_classes as kinds
+from sessrotate import parsing
+from sessrotate.clients.claude import carried_lines, loading, tail
 from sessrotate.clients.claude.rows import Link, seconds
-from sessrotate.clients.claude.survey import Survey
+from sessrotate.clients.claude.tail import Survey
 from sessrotate.clients.in_place import LivePlan
 from sessrotate.model import Span
-from sessrotate.parsing import lines
-from sessrotate.parsing.lines import LONG, Window
+from sessrotate.parsing import LONG, Window
 from sessrotate.system.source import Source
 from support import oracle
 from support.examples import examples
@@ -307,7 +306,7 @@ def test_a_line_that_is_too_long_to_be_held_is_the_same_row(path: Path, rows: li
     data = joined(rows)
     path.write_bytes(data)
     with pytest.MonkeyPatch.context() as patch, Source(path) as source:
-        patch.setattr(survey, "LONGEST", 0)
+        patch.setattr(tail, "LONGEST", 0)
         found = list(Survey(source, 1).forward(Span(0, len(data))))
     for (start, line), (*ends, row) in zip(spans(data), found, strict=True):
         assert ends == [start, start + len(line)]
@@ -672,12 +671,12 @@ class SlowPlan:
         kind = (row or {}).get("type")
         if row is None:
             return "not a record, but clients keep it"
-        if kind in kinds.LAST_WINS:
+        if kind in loading.LAST_WINS:
             return None if is_replaced else "the latest value of each setting (title, mode, …)"
-        if kind in kinds.FILE_HISTORY:
+        if kind in loading.FILE_HISTORY:
             is_kept = text(row, "messageId") in self.tail | self.found.keys()
             return "file history of a message that stays" if is_kept else None
-        is_void = kind in kinds.CLEARED | kinds.TRANSCRIPT
+        is_void = kind in loading.CLEARED | loading.TRANSCRIPT
         return None if is_void else "of a type that clients keep"
 
 
@@ -719,7 +718,7 @@ def metadata_key(row: dict[str, Any] | None) -> list[str | int | None]:
         "summary": ["type", "leafUuid"],
         "hybrid-organization": ["type", "sessionId", "organizationUuid"],
     }
-    names = others.get(kind, ["type", "sessionId"]) if kind in kinds.LAST_WINS else []
+    names = others.get(kind, ["type", "sessionId"]) if kind in loading.LAST_WINS else []
     values = [(row or {}).get(name) for name in names]
     is_short = [isinstance(value, str | int) and len(str(value)) <= 128 for value in values]
     return [value if short else None for value, short in zip(values, is_short, strict=True)]
@@ -785,18 +784,18 @@ def test_a_plan_is_that_of_parsing_every_line(
     small: int,
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "WINDOW", size)
+        patch.setattr(parsing, "WINDOW", size)
         patch.setattr(loading, "SMALL_FILE", small)
         cut = sum(len(line) + 1 for line in history)
         check_plan(path, joined([*history, compaction, *tail], end), cut)
 
 
 @pytest.mark.parametrize("sample", SESSIONS, ids=lambda path: f"{path.parts[-4]}-{path.stem[:8]}")
-@pytest.mark.parametrize("size", [SMALLEST, lines.WINDOW])
+@pytest.mark.parametrize("size", [SMALLEST, parsing.WINDOW])
 def test_the_plan_of_a_real_session_is_that_of_parsing_every_line(
     path: Path, sample: Path, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "WINDOW", size)
+    monkeypatch.setattr(parsing, "WINDOW", size)
     data = sample.read_bytes()
     cuts = oracle.boundaries(data)
     for cut, end in zip(cuts, [*cuts[1:], len(data)], strict=True):
@@ -804,11 +803,11 @@ def test_the_plan_of_a_real_session_is_that_of_parsing_every_line(
 
 
 @pytest.mark.parametrize("preserved", [0, 1, 3])
-@pytest.mark.parametrize("size", [SMALLEST, 4096, lines.WINDOW])
+@pytest.mark.parametrize("size", [SMALLEST, 4096, parsing.WINDOW])
 def test_the_plan_of_an_invented_session_is_that_of_parsing_every_line(
     path: Path, preserved: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "WINDOW", size)
+    monkeypatch.setattr(parsing, "WINDOW", size)
     options = generate_session.Options(size=MIB, boundaries=4, preserved_every=preserved)
     with path.open("wb") as file:
         generate_session.generate(file, options)

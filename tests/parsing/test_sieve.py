@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.parsing.literals import sieve
+from sessrotate.parsing.candidates import sieve
 from support.examples import examples
 
 
