@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from sessrotate.archive import record
 from sessrotate.archive.record import (
     UNKNOWN,
+    AwayStep,
     Batch,
     Intent,
     Mark,
     Operation,
     PutAway,
     Record,
-    Step,
     Swap,
     Waiting,
 )
@@ -73,7 +73,7 @@ def intents(draw: st.DrawFn) -> Intent:
 anything: Final = st.text(st.characters())  # surrogates too: a file's name need not be UTF-8
 away: Final = st.builds(
     PutAway,
-    st.sampled_from(get_args(Step)),
+    st.sampled_from(get_args(AwayStep)),
     anything,
     st.text(st.characters(), max_size=64),
     st.lists(anything).map(tuple),
@@ -299,7 +299,7 @@ def an_archive(folder: Path, said: bytes | None, *files: str) -> Path:
     ],
 )
 def test_where_no_record_says_it_the_files_tell(
-    tmp_path: Path, said: bytes | None, files: list[str], standing: Step | None, restored: str
+    tmp_path: Path, said: bytes | None, files: list[str], standing: AwayStep | None, restored: str
 ) -> None:
     archive = an_archive(tmp_path, said, *files)
     found = record.told(archive)

@@ -16,8 +16,8 @@ CASES = list(product(get_args(Operation), MATCHES, DRAFTED, (True, False)))
 def test_the_table_is_about_every_case() -> None:
     assert set(MATCHES) == set(get_args(Match))
     assert set(DRAFTED) == set(get_args(Drafted))
-    assert {row.standing for row in ROWS} == set(get_args(record.Standing))
-    assert {row.deed for row in ROWS} == set(get_args(record.Deed))
+    assert {row.standing for row in ROWS} == set(get_args(record.Moment))
+    assert {row.deed for row in ROWS} == set(get_args(record.Decision))
     for *case, has_pack in CASES:
         assert decided(*case, has_pack=has_pack) in ROWS
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from sessrotate.archive.record import Step
+    from sessrotate.archive.record import AwayStep
 
 DATA: Final = command_line.session(boundaries=4, rows=20, padding=30_000)
 LARGE: Final = "5e55107a-0000-4000-a000-000000000200"
@@ -42,7 +42,7 @@ def beside(home: Home) -> Path:
     return home.live.with_suffix("") / "tool-results" / "x.txt"
 
 
-def half(home: Home, standing: Step) -> None:
+def half(home: Home, standing: AwayStep) -> None:
     """Leave a session as a kill does: its live file where its client looks, the rest put away."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fs.Draft, "append", full)

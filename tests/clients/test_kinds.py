@@ -9,7 +9,7 @@ from sessrotate.clients.view import (
     Block,
     Gist,
     Image,
-    Kind,
+    Speaker,
     Text,
     Thinking,
     ToolCall,
@@ -52,7 +52,7 @@ def result(*blocks: Block) -> ToolResult:
     ],
 )
 def test_a_message_is_what_most_of_its_characters_are(
-    speaker: Kind, blocks: tuple[Block, ...], kind: str
+    speaker: Speaker, blocks: tuple[Block, ...], kind: str
 ) -> None:
     assert view.of_view(View(kind=speaker, type=speaker, blocks=blocks)).kind == kind
 
@@ -70,7 +70,7 @@ def test_a_message_is_what_most_of_its_characters_are(
     ],
 )
 def test_what_is_no_message_is_told_by_the_client_s_word(
-    speaker: Kind, word: str, kind: str
+    speaker: Speaker, word: str, kind: str
 ) -> None:
     seen = View(kind=speaker, type=word, blocks=(Text("x" * 99),), time="2026-03-01")
     assert view.of_view(seen) == Gist(kind, "2026-03-01")  # type: ignore[arg-type] # a str here

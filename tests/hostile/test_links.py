@@ -234,7 +234,7 @@ def test_the_hook_writes_nothing_behind_a_link(
 ) -> None:
     home = homes.home(tmp_path, monkeypatch, DATA)
     linked(home.config / "sessrotate" / "hook", tmp_path / "outside")
-    call.rotate(call.Job(home.where, home.live.stat(), awaits=False), 0)
+    call.rotate(call.Call(home.where, home.live.stat(), awaits=False), 0)
     assert names_in(tmp_path / "outside") == []
     assert home.live.read_bytes() == DATA
 

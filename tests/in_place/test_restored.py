@@ -404,7 +404,7 @@ def rotated_by_all(_home: Home) -> str:
 
 
 def by_hook(home: Home) -> str:
-    call.rotate(call.Job(home.where, home.live.stat(), awaits=False), 0)
+    call.rotate(call.Call(home.where, home.live.stat(), awaits=False), 0)
     assert not home.where.note.exists()
     return "You restored this session"
 

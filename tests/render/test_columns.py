@@ -5,11 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.render.columns import Canvas, Columns, Row, bar, table
+from sessrotate.render.columns import Canvas, Columns, TableRow, bar, table
 from support.command_line import without_ansi
 
 COLUMNS = Columns(("name", "size", "lines"), frozenset({"name"}), ("lines",))
-ROWS = [Row(("first", "10.0 MiB", "1,000"), 1.0), Row(("境界", "3 B", "2"), 0.001, "wrong")]
+ROWS = [
+    TableRow(("first", "10.0 MiB", "1,000"), 1.0),
+    TableRow(("境界", "3 B", "2"), 0.001, "wrong"),
+]
 
 
 def drawn(width: int | None, *, colour: bool = False) -> list[str]:

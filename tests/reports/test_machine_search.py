@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from sessrotate.reading import search as reading_search
 from sessrotate.reading.search import Hit, Query, Searched
 from sessrotate.reports import machine_search
-from sessrotate.reports.machine_search import Machine, Shown
+from sessrotate.reports.machine_search import Machine, Made
 from support import homes
 from support.command_line import ID, boundary, write
 from support.talks import prompt, talk
@@ -58,7 +58,7 @@ def known() -> list[SessionInfo]:
 def found() -> list[str]:
     told = [each for _, each in machine_search.found(known(), QUERY, text_of)]
     assert isinstance(told[-1], Searched)
-    return [each.what for each in told if isinstance(each, Shown)]
+    return [each.what for each in told if isinstance(each, Made)]
 
 
 @pytest.mark.parametrize("state", ["live", "rotated"])
@@ -98,8 +98,8 @@ def test_a_session_that_goes_away_meanwhile_is_passed_over(home: Home) -> None:
     (info,) = known()
     gone = replace(info, path=home.live.with_name("gone.jsonl"))
     told = [*machine_search.found([gone, info], QUERY, text_of)]
-    assert [each.what for _, each in told if isinstance(each, Shown)] == NEEDLES
-    assert all(isinstance(each, Shown | Searched) for _, each in told)
+    assert [each.what for _, each in told if isinstance(each, Made)] == NEEDLES
+    assert all(isinstance(each, Made | Searched) for _, each in told)
 
 
 # ── which sessions are opened first ──────────────────────────────────────────────────────────
@@ -146,7 +146,7 @@ def opened_before_the_first_hit(monkeypatch: pytest.MonkeyPatch) -> tuple[str, s
         watched.setattr(os, "open", opening)
         for sessions in machine().rounds():
             for _, told in machine_search.found(sessions, QUERY, text_of):
-                if isinstance(told, Shown):
+                if isinstance(told, Made):
                     return told.what, opened
     return "nothing", opened
 

@@ -94,15 +94,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     ("wanted", "parts"),
     [
         (restore.ALL, (True, (0, 1), True)),
-        (restore.Wanted(whole=False), (True, (0, 1), False)),
-        (restore.Wanted(pruned=frozenset({1, 7}), whole=False), (True, (1,), False)),
-        (restore.Wanted(pruned=frozenset(), whole=False), (True, (), False)),
-        (restore.Wanted(away=False, pruned=frozenset({0}), whole=False), (False, (0,), False)),
-        (restore.Wanted(pruned=frozenset(), whole=True), (True, (0, 1), True)),
+        (restore.WantedBack(whole=False), (True, (0, 1), False)),
+        (restore.WantedBack(pruned=frozenset({1, 7}), whole=False), (True, (1,), False)),
+        (restore.WantedBack(pruned=frozenset(), whole=False), (True, (), False)),
+        (restore.WantedBack(away=False, pruned=frozenset({0}), whole=False), (False, (0,), False)),
+        (restore.WantedBack(pruned=frozenset(), whole=True), (True, (0, 1), True)),
     ],
 )
 def test_no_more_comes_back_than_is_wanted_and_a_plan_changes_nothing(
-    home: Home, wanted: restore.Wanted, parts: tuple[object, ...]
+    home: Home, wanted: restore.WantedBack, parts: tuple[object, ...]
 ) -> None:
     before = snapshot(home.config)
     plan = restore.prepare(home.where, wanted)

@@ -20,7 +20,7 @@ from sessrotate.archive import away_file, live_tail, place
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.late_lines import left
 from sessrotate.archive.place import Place, that_wait
-from sessrotate.archive.record import Standing
+from sessrotate.archive.record import Moment
 from sessrotate.clients.common import listed as listed_in
 from sessrotate.errors import SessrotateError, printable
 from sessrotate.segments import load
@@ -28,7 +28,7 @@ from sessrotate.segments.manifest import Manifest
 from sessrotate.system.source import Source
 from sessrotate.units import amount, some
 
-Kind = Literal[
+Case = Literal[
     "no archive",
     "earlier form",
     "put aside",
@@ -60,7 +60,7 @@ class Misfit(Struct, frozen=True):
 
 _RESTORE: Final = "Move it away, then `sessrotate restore {id}` brings back all that is archived."
 
-MISFITS: Final[dict[Kind, Misfit]] = {
+MISFITS: Final[dict[Case, Misfit]] = {
     "no archive": Misfit(
         "{name} is only the live tail of {id}, {size}: the archive with the {start} of history "
         "before it, {archive}, is gone.",
@@ -130,7 +130,7 @@ _LAST: Final = (
 def problem(
     found: FoundFiles,
     listed: Manifest | None,
-    standing: Standing,
+    standing: Moment,
     reason: str | None,
     *,
     is_cut: bool,
@@ -259,7 +259,7 @@ def _named(numbers: list[int]) -> str:
 
 def _kind(
     found: FoundFiles, live: Source, listed: Manifest | None, reason: str | None
-) -> Kind | None:
+) -> Case | None:
     header = found.header
     if listed is None:
         return None if header is None else _without_manifest(found)
@@ -276,7 +276,7 @@ def _kind(
     return "older" if header.parent_digest in parents else "other"
 
 
-def _without_manifest(found: FoundFiles) -> Kind:
+def _without_manifest(found: FoundFiles) -> Case:
     lost = missing(found)
     if not lost:
         return "no manifest"

@@ -48,7 +48,7 @@ UNKNOWN: Final = "unknown"
 
 _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
-Step = Literal["archiving", "archived", "unarchiving"]
+AwayStep = Literal["archiving", "archived", "unarchiving"]
 """How far a session was put away, or brought back."""
 
 
@@ -136,7 +136,7 @@ class PutAway(Struct, frozen=True):
     `is_plain` says that one of its files may have yet to be.
     """
 
-    standing: Step
+    standing: AwayStep
     at: str
     used: Annotated[str, Meta(max_length=64)] = ""
     own: tuple[str, ...] = ()
@@ -226,7 +226,7 @@ def is_behind_link(archive: Path) -> bool:
     return os.path.islink(archive) or os.path.islink(archive.parent)  # noqa: PTH114 - never raises
 
 
-def by_files(archive: Path, session: str, standing: Step = "archived") -> PutAway:
+def by_files(archive: Path, session: str, standing: AwayStep = "archived") -> PutAway:
     """Return how a session was put away, as the files in its archive tell it."""
     live = names.segment_file(session, "numbered", 0, "zstd")
     own = (file for file in _own(archive / names.ARCHIVED) if file != live)
@@ -236,7 +236,7 @@ def by_files(archive: Path, session: str, standing: Step = "archived") -> PutAwa
 _Held = Literal["nothing", "others", "live file"]
 """What is in `archived` of a session that was put away."""
 
-_TOLD: Final[dict[tuple[Literal["lost", "damaged"], _Held], tuple[Step | None, str | None]]] = {
+_TOLD: Final[dict[tuple[Literal["lost", "damaged"], _Held], tuple[AwayStep | None, str | None]]] = {
     ("lost", "nothing"): (None, None),
     ("lost", "others"): (None, None),
     ("lost", "live file"): ("archived", None),
@@ -296,7 +296,7 @@ def _makes_sense(intent: Intent) -> bool:
 
 # ── whether an interrupted swap took place ────────────────────────────────────────────────────────
 
-Standing = Literal["before", "after", "unknown"]
+Moment = Literal["before", "after", "unknown"]
 
 Match = Literal["new", "kept", "old", "pack", "other", "absent"]
 """What the live file is: it begins like the new file; its client trimmed the new file, and kept it;
@@ -307,7 +307,7 @@ Drafted = Literal["absent", "old", "live", "new", "stranger", "unread"]
 the new file is to hold; or any other file, which another program saved while names were exchanged.
 "unread" is one of the last two, and only whoever holds the lock looks which."""
 
-Deed = Literal["undo", "finish", "refuse", "put back"]
+Decision = Literal["undo", "finish", "refuse", "put back"]
 """What the next run does: remove what was made for the swap; do the rest; touch nothing; or give
 the live file's name back to the stranger, and decide again."""
 
@@ -330,13 +330,13 @@ DRAFTED: Final[dict[Drafted, str]] = {
 }
 
 
-class Row(Struct, frozen=True):
+class Rule(Struct, frozen=True):
     """What is decided where a rotation or restoration was interrupted; None stands for anything."""
 
     live: Match | None
     drafted: Drafted | None
-    standing: Standing
-    deed: Deed
+    standing: Moment
+    deed: Decision
     why: str
     only: Operation | None = None
     has_pack: bool | None = None
@@ -352,24 +352,24 @@ class Row(Struct, frozen=True):
 
 
 ROWS: Final = (
-    Row("pack", None, "before", "undo", "The names were not exchanged."),
-    Row(None, "old", "after", "finish", "The old file came out of the exchange."),
-    Row(None, "live", "after", "finish", "The draft has its new name as well."),
-    Row("new", "stranger", "unknown", "put back", "It was saved last."),
-    Row("new", None, "after", "finish", "The names were exchanged."),
-    Row("old", "absent", "after", "finish", "A copy was put back.", only="rotate", has_pack=True),
-    Row("old", None, "before", "undo", "The exchange did not last."),
-    Row("absent", None, "before", "undo", "There was no old file.", only="restore"),
-    Row("other", "absent", "after", "finish", "Its name went after the exchange.", has_pack=True),
-    Row(None, "new", "before", "undo", "The new file has no other name."),
-    Row(None, "stranger", "before", "undo", "The live file was saved last."),
-    Row("kept", None, "after", "finish", "The new file had the live file's name."),
-    Row(None, None, "unknown", "undo", "Without a pack nothing follows.", has_pack=False),
-    Row(None, None, "unknown", "refuse", "The pack has everything."),
+    Rule("pack", None, "before", "undo", "The names were not exchanged."),
+    Rule(None, "old", "after", "finish", "The old file came out of the exchange."),
+    Rule(None, "live", "after", "finish", "The draft has its new name as well."),
+    Rule("new", "stranger", "unknown", "put back", "It was saved last."),
+    Rule("new", None, "after", "finish", "The names were exchanged."),
+    Rule("old", "absent", "after", "finish", "A copy was put back.", only="rotate", has_pack=True),
+    Rule("old", None, "before", "undo", "The exchange did not last."),
+    Rule("absent", None, "before", "undo", "There was no old file.", only="restore"),
+    Rule("other", "absent", "after", "finish", "Its name went after the exchange.", has_pack=True),
+    Rule(None, "new", "before", "undo", "The new file has no other name."),
+    Rule(None, "stranger", "before", "undo", "The live file was saved last."),
+    Rule("kept", None, "after", "finish", "The new file had the live file's name."),
+    Rule(None, None, "unknown", "undo", "Without a pack nothing follows.", has_pack=False),
+    Rule(None, None, "unknown", "refuse", "The pack has everything."),
 )
 
 
-def decided(operation: Operation, live: Match, drafted: Drafted, *, has_pack: bool) -> Row:
+def decided(operation: Operation, live: Match, drafted: Drafted, *, has_pack: bool) -> Rule:
     """Return what counts for an interrupted operation."""
     return next(row for row in ROWS if row.fits(operation, live, drafted, has_pack=has_pack))
 

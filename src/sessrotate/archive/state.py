@@ -22,7 +22,7 @@ from sessrotate.archive.late_lines import is_at, of_waiting, residue
 from sessrotate.archive.live_tail import Cut
 from sessrotate.archive.owner import check_own
 from sessrotate.archive.place import Place
-from sessrotate.archive.record import Deed, Drafted, Match, Standing
+from sessrotate.archive.record import Decision, Drafted, Match, Moment
 from sessrotate.errors import DamagedError, InUseError, WrongUsageError, storage
 from sessrotate.model import SealedSegment, Span
 from sessrotate.segments import headers, manifest, segment_set
@@ -54,8 +54,8 @@ class State(FoundFiles, frozen=True, kw_only=True):
 
     match: Match
     drafted: Drafted
-    standing: Standing
-    deed: Deed | None
+    standing: Moment
+    deed: Decision | None
     listed: Manifest | None
     is_pack_known: bool
     residue: Span

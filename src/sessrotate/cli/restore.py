@@ -28,7 +28,7 @@ from sessrotate.job.undo import Undo
 from sessrotate.render import restore as render_restore
 from sessrotate.render.outcomes import Shown
 from sessrotate.retention import restore, rollouts
-from sessrotate.retention.restore import Wanted, WayBack
+from sessrotate.retention.restore import WantedBack, WayBack
 
 
 def command(
@@ -97,7 +97,7 @@ def command(
         raise WrongUsageError("Pass one of --last-run, --run N, --runs and --all.")
     if project is not None and any(others):
         raise WrongUsageError("--project needs a SESSION.")
-    wanted = Wanted(
+    wanted = WantedBack(
         whole=not keep_rotated,
         is_placed=project is not None,
         touch=None if keep_times else time.time(),
@@ -121,7 +121,7 @@ def command(
 class _How(driver.Options, frozen=True, kw_only=True):
     """The options; what is `wanted` of each session, at most."""
 
-    wanted: Wanted
+    wanted: WantedBack
 
 
 def _place(session: str, project: Path | None) -> Place:
@@ -240,7 +240,7 @@ def _undone(run: Run, noted: Sequence[Change], how: _How) -> list[Undo | Outcome
     """Return what undoes a run, in which every session stays rotated where that is wanted."""
     is_whole, touch = how.wanted.whole, how.wanted.touch
 
-    def meant(wanted: Wanted) -> Wanted:
+    def meant(wanted: WantedBack) -> WantedBack:
         return replace(wanted, whole=wanted.whole and is_whole, touch=touch)
 
     return [

@@ -31,7 +31,7 @@ from sessrotate.reading.search import Problem, Query
 from sessrotate.render import phrases
 from sessrotate.render import search as render_search
 from sessrotate.reports import SessionInfo, Wanted, machine_search
-from sessrotate.reports.machine_search import Shown, Told
+from sessrotate.reports.machine_search import Made, Told
 
 _NOT_FOUND = 1
 
@@ -263,7 +263,7 @@ class _Outcome(Struct):
                 here = here if info is last else 0
                 text = ""
                 match each:
-                    case Shown(what):
+                    case Made(what):
                         here += 1
                         sessions += here == 1
                         self.hits += 1

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Copied = Callable[[Record], Mapping["Copy", int]]
     """Tells of one record after the other how many bytes of it stood somewhere before, as what."""
 
-Kind = Literal["user", "assistant", "system", "attachment", "other"]
+Speaker = Literal["user", "assistant", "system", "attachment", "other"]
 """Who speaks; `other` is a record outside the conversation (a title, a mode, file history)."""
 
 
@@ -107,7 +107,7 @@ class Tokens(Struct, frozen=True):
 class View(Struct, frozen=True):
     """What one record says. A field is None where the record does not tell."""
 
-    kind: Kind
+    kind: Speaker
     """Who speaks: `user`, `assistant`, `system`, `attachment`, or `other`."""
     type: str
     """The client's own word for the record's kind."""
@@ -257,7 +257,7 @@ class Gist(Struct, frozen=True, gc=False):
 
 UNKNOWN: Final = Gist("unknown")
 
-SAID: Final[Mapping[Kind, LineKind]] = {"user": "user text", "assistant": "assistant text"}
+SAID: Final[Mapping[Speaker, LineKind]] = {"user": "user text", "assistant": "assistant text"}
 """The kind of a text by its speaker, and of a message without blocks."""
 
 _BEGINNINGS: Final[tuple[tuple[str, LineKind], ...]] = (
@@ -294,7 +294,7 @@ def of_view(view: View | None) -> Gist:
     )
 
 
-def of_note(speaker: Kind, word: str) -> LineKind:
+def of_note(speaker: Speaker, word: str) -> LineKind:
     """Return the kind of a record that is no message, by the client's word for it."""
     if speaker == "attachment":
         return "attachments"

@@ -25,7 +25,7 @@ from sessrotate.clients.view import ToolCall, View
 from sessrotate.parsing import Record
 from sessrotate.reading import BranchEdge, part
 from sessrotate.reading.deduplicate import Copies, Seen, digest, known_by, once
-from sessrotate.reading.part import ALL, Part, Place, Within, turns_of
+from sessrotate.reading.part import ALL, Part, Spot, Within, turns_of
 from sessrotate.units import Moment
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Scope(Struct, frozen=True):
     """
 
     part: Part = ALL
-    at: Place | None = None
+    at: Spot | None = None
     all_branches: bool = False
     before: tuple[str, ...] = ()
     seen: Seen = field(default_factory=Seen)

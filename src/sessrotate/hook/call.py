@@ -59,7 +59,7 @@ _WAIT: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Call:
     """What a call asks for: a session, and its live file as it was at the call.
 
     `awaits` a compaction that is not on the disk yet; `problem` says why nothing can be done.
@@ -103,7 +103,7 @@ def _may_trim() -> bool:
     return os.environ.get(_TRIMS, "").strip().lower() in _TRUE
 
 
-def _keep(job: Job) -> None:
+def _keep(job: Call) -> None:
     """Give the live file a second name, as a client does that is told to keep what it trims.
 
     At once, since the client trims 0.1 s after the compaction. Where the file system has no second
@@ -139,7 +139,7 @@ def read(fd: int) -> bytes:
     return b""
 
 
-def wanted(data: bytes, least: int) -> Job | None:
+def wanted(data: bytes, least: int) -> Call | None:
     """Return what a call with this input asks for, if there may be something to do; else None.
 
     The session has at least `least` bytes; or was rotated, so that it may have to be healed; or
@@ -180,7 +180,7 @@ def wanted(data: bytes, least: int) -> Job | None:
             f"Claude Code named no file that exists, and {1 + len(others)} files have the "
             f"session's id: {found}."
         )
-    return Job(where, status, awaits, problem) if where.session == session else None
+    return Call(where, status, awaits, problem) if where.session == session else None
 
 
 def _by_id(session: str) -> list[str]:
@@ -210,7 +210,7 @@ def _was_trimmed(path: str) -> bool:
     return (Path(path).with_suffix("") / names.KEPT).is_dir()
 
 
-def rotate(job: Job, least: int) -> None:
+def rotate(job: Call, least: int) -> None:
     """Rotate a session if that gains `least` bytes; if that fails, leave a note for `doctor`.
 
     One of less than `least` bytes is only healed, or put together. Without the compaction that the
@@ -257,7 +257,7 @@ def rotate(job: Job, least: int) -> None:
             notes.write(where, problem)
 
 
-def _await_trim(job: Job) -> None:
+def _await_trim(job: Call) -> None:
     """Wait until the client has trimmed the session, or seems not to: both at once is a race.
 
     Nothing is lost by that, but what the client writes in between may have to be put in its place

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from sessrotate import fs, names
 from sessrotate.archive import late_lines, owner, record, state
 from sessrotate.archive.place import Place
-from sessrotate.archive.record import Intent, Row
+from sessrotate.archive.record import Intent, Rule
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, printable
 from sessrotate.in_place import aside, gain, rebuild_manifest, seal, sealed_copies, swap, waiting
@@ -108,7 +108,7 @@ def _refused(found: State, what: str) -> Recovery:
     )
 
 
-def _decided(found: State, begun: Intent) -> tuple[Row, tuple[Path, ...]]:
+def _decided(found: State, begun: Intent) -> tuple[Rule, tuple[Path, ...]]:
     """Return the row that counts, and which files are to be kept whatever it says."""
     what, has_pack = swap.judged(found, begun), found.pack is not None
     row = record.decided(begun.operation, found.match, what, has_pack=has_pack)

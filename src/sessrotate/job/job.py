@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from sessrotate.retention.prune import PrunePlan
     from sessrotate.retention.trash import Due
 
-    Wanted = list[tuple[Place, int]]
+    Sized = list[tuple[Place, int]]
     """Sessions, and how many bytes their live files have."""
-    Act = Callable[[Wanted], Iterator[Outcome]]
+    Act = Callable[[Sized], Iterator[Outcome]]
     """Does something to sessions, or plans it, and yields what became of each."""
 
 
@@ -35,7 +35,7 @@ class Recall(Protocol):
     """Acts on sessions as `act` does, or knows what that came to."""
 
     def __call__(
-        self, asked: str, wanted: Wanted, act: Act, *, live: bool = True
+        self, asked: str, wanted: Sized, act: Act, *, live: bool = True
     ) -> Iterator[Outcome]:
         """Yield an outcome for each session; `asked` tells what `act` does from what others do.
 
@@ -43,7 +43,7 @@ class Recall(Protocol):
         """
 
 
-def anew(asked: str, wanted: Wanted, act: Act, *, live: bool = True) -> Iterator[Outcome]:  # noqa: ARG001 - as `Recall` says
+def anew(asked: str, wanted: Sized, act: Act, *, live: bool = True) -> Iterator[Outcome]:  # noqa: ARG001 - as `Recall` says
     """Act on all of these sessions: nothing is remembered."""
     return act(wanted)
 

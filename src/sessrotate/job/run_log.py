@@ -75,7 +75,7 @@ class LastRun(Struct, frozen=True):
     failed: tuple[str, ...] = ()
 
 
-class Standing(Struct, frozen=True):
+class Measure(Struct, frozen=True):
     """Where a session stands, in numbers: if they differ, somebody changed it since.
 
     `segments` are those of its archive, and `pruned` how many of them have a tombstone; `inode` and
@@ -104,7 +104,7 @@ class Change(Struct, frozen=True):
     session: Annotated[str, Meta(max_length=255)]
     action: Annotated[str, Meta(pattern=_ACTION)]
     segments: tuple[Count, ...] = ()
-    then: Standing | None = None
+    then: Measure | None = None
 
 
 Undoing = Literal["open", "undone", "impossible"]
@@ -281,7 +281,7 @@ def last(*, by_itself: bool = False, or_killed: bool = False) -> LastRun | None:
 # ── what a run did ───────────────────────────────────────────────────────────────────────────
 
 
-def standing(where: Place) -> Standing:
+def standing(where: Place) -> Measure:
     """Return where a session stands now. Raises as `state.opened` does.
 
     A rollout that is compressed is away: its live file is the plain one.
@@ -293,7 +293,7 @@ def standing(where: Place) -> Standing:
         path = clients.cold().form(where.live)
         with storage("look at the session"):
             status = path.lstat()
-        return Standing(0, 0, path != where.live, status.st_ino, status.st_size)
+        return Measure(0, 0, path != where.live, status.st_ino, status.st_size)
     is_away = away_file.note(where) is not None
     with state.opened(where) as found:
         segments = () if found.listed is None else found.listed.segments
@@ -302,7 +302,7 @@ def standing(where: Place) -> Standing:
     with suppress(OSError):
         live = where.live.lstat()
         inode, size = live.st_ino, live.st_size
-    return Standing(len(segments), pruned, is_away, inode, size)
+    return Measure(len(segments), pruned, is_away, inode, size)
 
 
 class Journal:
@@ -386,7 +386,7 @@ def plain_since() -> dict[str, float]:
     return {each.session: units.seconds(each.at) or 0.0 for each in noted}
 
 
-def _seen(where: Place) -> Standing | None:
+def _seen(where: Place) -> Measure | None:
     try:
         return standing(where)
     except SessrotateError:

@@ -40,7 +40,7 @@ from sessrotate.system.source import Source
 
 if TYPE_CHECKING:
     from sessrotate.job.config import Settings
-    from sessrotate.job.job import Act, Job, Wanted
+    from sessrotate.job.job import Act, Job, Sized
 
     Deed = Callable[[Job], Iterator[Outcome]]
 
@@ -65,7 +65,7 @@ def deed(job: Job) -> Iterator[Outcome]:
         yield Outcome(None, "nothing to do", detail=f"{unread} {stay}")
         return
 
-    def planned(asked: Wanted) -> Iterator[Outcome]:
+    def planned(asked: Sized) -> Iterator[Outcome]:
         disk = {where.live: rollouts.measured(where) for where, _ in asked}
         made = sizes.compressed(disk, clients.cold().WINDOW)
 
@@ -199,7 +199,7 @@ def recovered(job: Job, places: Iterable[Place]) -> Iterator[Outcome]:
     Later steps leave those alone for which that failed.
     """
 
-    def act(wanted: Wanted) -> Iterator[Outcome]:
+    def act(wanted: Sized) -> Iterator[Outcome]:
         return each((where for where, _ in wanted), partial(_recovered, job), "look at the archive")
 
     for outcome in job.recall("recover", [(where, 0) for where in places], act):
@@ -303,7 +303,7 @@ def _compressed_away(job: Job, where: Place, expected: Forecast) -> Outcome:
 
 
 def _heal(job: Job) -> Iterator[Outcome]:
-    def healing(wanted: Wanted) -> Iterator[Outcome]:
+    def healing(wanted: Sized) -> Iterator[Outcome]:
         due = fleet.to_heal(wanted)
         sound = [(where, size) for where, size in wanted if (where, size) not in due]
         yield from (Outcome(where, "nothing to do", size=size) for where, size in sound)
@@ -320,7 +320,7 @@ def _rotate(job: Job) -> Iterator[Outcome]:
     return _recalled(job, f"rotate for {least}", found, partial(_rotating, job, least=least))
 
 
-def _recalled(job: Job, asked: str, found: Wanted, act: Act) -> Iterator[Outcome]:
+def _recalled(job: Job, asked: str, found: Sized, act: Act) -> Iterator[Outcome]:
     # What a plan heals is rotated by that.
     wanted = [each for each in found if job.wants(each[0]) and each[0] not in job.rotating]
     for outcome in job.recall(asked, wanted, act, live=job.settings.rotate.live):
@@ -329,7 +329,7 @@ def _recalled(job: Job, asked: str, found: Wanted, act: Act) -> Iterator[Outcome
         yield outcome
 
 
-def _rotating(job: Job, wanted: Wanted, least: int = 0) -> Iterator[Outcome]:
+def _rotating(job: Job, wanted: Sized, least: int = 0) -> Iterator[Outcome]:
     live = job.settings.rotate.live
     leads = fleet.leads(wanted)
 

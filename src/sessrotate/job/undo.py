@@ -22,9 +22,9 @@ from sessrotate.errors import DamagedError, SessrotateError, printable
 from sessrotate.in_place import fleet
 from sessrotate.in_place.outcome import Outcome, failure
 from sessrotate.job import run_log
-from sessrotate.job.run_log import CAN_BE_UNDONE, UNDONE, Change, Run, Standing
+from sessrotate.job.run_log import CAN_BE_UNDONE, UNDONE, Change, Measure, Run
 from sessrotate.retention import rollouts
-from sessrotate.retention.restore import Wanted
+from sessrotate.retention.restore import WantedBack
 
 STAYS: Final = {
     "heal": "the rows that came back stay; nothing is lost",
@@ -40,7 +40,7 @@ class Undo(Struct, frozen=True):
     """
 
     where: Place
-    wanted: Wanted
+    wanted: WantedBack
     said: str = ""
     noted: Change | None = None
 
@@ -103,7 +103,7 @@ def _judged(
         is_any = now.is_away or now.segments
         return _left(where, f"{changed} since: left alone{by_name if is_any else ''}")
     pruned = (each.segments for each in done if each.action == "prune")
-    wanted = Wanted(
+    wanted = WantedBack(
         away=bool(actions & {"archive", "compress"}),
         pruned=frozenset(number for numbers in pruned for number in numbers),
         whole="rotate" in actions,
@@ -119,7 +119,7 @@ def _later(done: Change, lines: Sequence[Change]) -> Change | None:
     return next((each for each in reversed([*found]) if each.action in CAN_BE_UNDONE), None)
 
 
-def _expected(then: Standing | None, newest: Standing | None) -> Standing | None:
+def _expected(then: Measure | None, newest: Measure | None) -> Measure | None:
     """Return how a session stands if nobody but runs changed it, and each later one was undone.
 
     The archive is as the run left it `then`; the live file, which each undoing writes anew, is as
@@ -144,7 +144,7 @@ def _earlier(done: Iterable[Change]) -> Iterator[str]:
         yield f"{first:,} of them were archived before that run"
 
 
-def _changed(then: Standing | None, now: Standing) -> str:
+def _changed(then: Measure | None, now: Measure) -> str:
     """Say what became of a session since, empty if nothing did; a client may have gone on in it."""
     if then is None:
         return ""

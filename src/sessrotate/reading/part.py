@@ -252,7 +252,7 @@ def turns_of(session: Session) -> Callable[[Record], bool]:
 _TYPED_PLACE: Final = re.compile(r"(\d{1,9}):(\d{1,15})(?::(\d{1,15}))?", re.ASCII)
 
 
-class Place(Struct, frozen=True):
+class Spot(Struct, frozen=True):
     """The byte at `offset` of the body of a segment.
 
     With a `character`, it is that one of what the record there says (`select.text_of`), and only
@@ -269,7 +269,7 @@ class Place(Struct, frozen=True):
         return record.segment == self.segment and begins
 
 
-def place(text: str) -> Place:
+def place(text: str) -> Spot:
     """Return the place that people name. Raises WrongUsageError if the text is none."""
     found = _TYPED_PLACE.fullmatch(text.strip())
     if found is None:
@@ -277,10 +277,10 @@ def place(text: str) -> Place:
             f"{printable(text)} is not a place such as 3:120394, a segment and an offset: take it "
             "from what `search` prints."
         )
-    return Place(int(found[1]), int(found[2]), None if found[3] is None else int(found[3]))
+    return Spot(int(found[1]), int(found[2]), None if found[3] is None else int(found[3]))
 
 
-def from_place(session: Session, place: Place, *, are_lines: bool = False) -> Iterator[Record]:
+def from_place(session: Session, place: Spot, *, are_lines: bool = False) -> Iterator[Record]:
     """Yield the records of the history from the one at a place on, or only that one.
 
     They come as people read them (`Session.said`), or with `are_lines` as they are in the file.

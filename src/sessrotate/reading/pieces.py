@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 # ── the parts ────────────────────────────────────────────────────────────────────────────────
 
 
-Standing = Literal["live", "sealed"]
+SegmentState = Literal["live", "sealed"]
 
 
 class SegmentInfo(Struct, frozen=True):
@@ -73,7 +73,7 @@ class SegmentInfo(Struct, frozen=True):
     """The compaction that opens the segment; None for segment 0."""
     first_timestamp: str | None
     last_timestamp: str | None
-    standing: Standing
+    standing: SegmentState
     """`live` if the segment is in the client's own file, `sealed` if it is in a file of its own."""
     lines: int | None = None
     """How many lines it has, None where no manifest has counted them."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import units
 from sessrotate.errors import printable
-from sessrotate.render.columns import Canvas, Columns, Row, table
+from sessrotate.render.columns import Canvas, Columns, TableRow, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,7 +128,7 @@ def plain_table(
     Nothing if there are no rows.
     """
     shape = Columns(tuple(columns), frozenset(left))
-    return table(shape, [Row(tuple(row)) for row in rows], Canvas())
+    return table(shape, [TableRow(tuple(row)) for row in rows], Canvas())
 
 
 def freed(step: NextStep) -> str:

@@ -136,7 +136,7 @@ class Canvas(Struct, frozen=True):
         return f"\x1b[{code}m{text}\x1b[0m" if self.colour and code and text else text
 
 
-class Row(Struct, frozen=True):
+class TableRow(Struct, frozen=True):
     """The cells of a row, the length of its bar (`share`, from 0 to 1), and its `style`.
 
     `styles` are those of single cells, by their columns.
@@ -164,11 +164,11 @@ class Columns(Struct, frozen=True):
     styles: Mapping[str, str] = field(default_factory=dict)
 
 
-def table(columns: Columns, rows: Sequence[Row], canvas: Canvas) -> Iterator[str]:
+def table(columns: Columns, rows: Sequence[TableRow], canvas: Canvas) -> Iterator[str]:
     """Yield the lines of a table, its titles first; nothing if there are no rows."""
     if not rows:
         return
-    head = Row(columns.titles, styles=dict.fromkeys(columns.titles, "bold"))
+    head = TableRow(columns.titles, styles=dict.fromkeys(columns.titles, "bold"))
     cells = zip(*(row.cells for row in (head, *rows)), strict=True)
     whole = dict(zip(columns.titles, cells, strict=True))
     taken = {title: [*map(width, column)] for title, column in whole.items()}

@@ -19,7 +19,7 @@ from msgspec.structs import asdict, replace
 
 from sessrotate import safe_text
 from sessrotate.render import columns, count, json_rows, moment, size
-from sessrotate.render.columns import Canvas, Columns, Row
+from sessrotate.render.columns import Canvas, Columns, TableRow
 from sessrotate.reports import SessionInfo, short_names
 from sessrotate.units import DAY
 
@@ -216,7 +216,7 @@ def table(entries: Sequence[SessionInfo], names: Iterable[str], look: Look) -> I
         {column.name: column.style for column in kept},
     )
     rows = [
-        Row(tuple(told), styles=_RUNNING if entry.is_running else {})
+        TableRow(tuple(told), styles=_RUNNING if entry.is_running else {})
         for entry, *told in zip(entries, *(cells[each.name] for each in kept), strict=True)
     ]
     yield from (f"{line}\n" for line in columns.table(shape, rows, look))

@@ -19,7 +19,7 @@ from sessrotate.errors import SessrotateError, printable
 from sessrotate.in_place.outcome import Outcome, exit_code
 from sessrotate.render import columns, count, size
 from sessrotate.render import list as render_list
-from sessrotate.render.columns import Columns, Row
+from sessrotate.render.columns import Columns, TableRow
 from sessrotate.render.list import Look
 from sessrotate.reports import SessionInfo, short_names
 
@@ -53,7 +53,7 @@ class Shown(Struct, frozen=True):
     code: int = 0
 
 
-class Kind(Struct, frozen=True):
+class Wording(Struct, frozen=True):
     """What a command says of outcomes.
 
     `columns` are figures of a session by their titles, `keys` the same for programs, and `sums` are
@@ -75,7 +75,7 @@ class Seen(Look, frozen=True, kw_only=True):
 
 
 def shown(
-    kind: Kind,
+    kind: Wording,
     found: Sequence[Outcome],
     seen: Seen,
     *,
@@ -143,7 +143,7 @@ def of_places(
         _LEAST,
         render_list.PATHS,
     )
-    return columns.table(shape, [Row(tuple(row[at] for at in kept)) for row in cells], seen)
+    return columns.table(shape, [TableRow(tuple(row[at] for at in kept)) for row in cells], seen)
 
 
 def _who(where: Place, names: Mapping[str, str], seen: Seen) -> tuple[str, str, str, str]:
@@ -172,7 +172,7 @@ def _left(found: Sequence[Outcome]) -> Iterator[str]:
 
 
 def as_json(
-    kind: Kind,
+    kind: Wording,
     found: Iterable[Outcome],
     parts: Callable[[Outcome], dict[str, Any]] = lambda _: {},
     **more: object,
@@ -270,7 +270,7 @@ _FILES: Final = {
 }
 _SUMS: Final = {"bytes_moved": _freed, "disk_bytes_gained": _gained}
 
-ROTATED: Final = Kind(
+ROTATED: Final = Wording(
     columns={
         "live file": lambda entry: size(entry.before),
         "freed": lambda entry: size(max(0, entry.gained)),
@@ -280,7 +280,7 @@ ROTATED: Final = Kind(
     sums=_SUMS,
     total=_rotated,
 )
-PUT_AWAY: Final = Kind(
+PUT_AWAY: Final = Wording(
     columns={"size": lambda entry: size(entry.freed), "archived": _takes},
     keys={
         "bytes_moved": _freed,
@@ -291,7 +291,7 @@ PUT_AWAY: Final = Kind(
     total=_put_away,
     note=render.PUT_AWAY,
 )
-BROUGHT_BACK: Final = Kind(
+BROUGHT_BACK: Final = Wording(
     columns={
         "live file": lambda entry: size(entry.before),
         "after": lambda entry: size(entry.size),

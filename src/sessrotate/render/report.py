@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from sessrotate import render, safe_text
 from sessrotate.in_place.gain import WORTH
 from sessrotate.render import count, segment_table, size
-from sessrotate.render.columns import Canvas, Columns, Row, cut, cut_middle, table, width
+from sessrotate.render.columns import Canvas, Columns, TableRow, cut, cut_middle, table, width
 from sessrotate.reports import (
     Contents,
     Day,
@@ -129,7 +129,7 @@ def _segments(segments: Sequence[SegmentRow], canvas: Canvas) -> Iterator[str]:
     shown = segments if canvas.width is None else segments[-_SEGMENTS:]
     largest = max((segment.bytes for segment in segments), default=0) or 1
     rows = [
-        Row(
+        TableRow(
             (
                 str(segment.index),
                 size(segment.bytes),
@@ -213,7 +213,7 @@ def _contents(
         kind = line.kind if line.tool is None else f"{line.kind}, {_name(line.tool)}"
         cells = (size(line.bytes), kind, str(line.segment), f"{line.within:,}")
         where = (safe_text.clipped(line.session, 40),) if many else ()
-        rows.append(Row(cells + where, line.bytes / largest))
+        rows.append(TableRow(cells + where, line.bytes / largest))
     yield ""
     yield "largest lines"
     yield from table(columns, rows, canvas)
@@ -248,7 +248,7 @@ def _largest(
     cut = len(items) if canvas.width is None else _ROWS
     yield ""
     yield from table(
-        columns, [Row(cells(each), weight(each) / most) for each in items[:cut]], canvas
+        columns, [TableRow(cells(each), weight(each) / most) for each in items[:cut]], canvas
     )
     if rest := items[cut:]:
         yield canvas.paint("dim", f"and {len(rest):,} more ({size(sum(map(weight, rest)))})")
@@ -262,7 +262,7 @@ def _titled(title: str, columns: Columns) -> Columns:
 def _growth(days: Sequence[Day], canvas: Canvas) -> Iterator[str]:
     periods = counting.by_period(days, _SEGMENTS)
     largest = max(periods.values(), default=0) or 1
-    rows = [Row((period, size(held)), held / largest) for period, held in periods.items()]
+    rows = [TableRow((period, size(held)), held / largest) for period, held in periods.items()]
     if rows:
         yield ""
         yield from table(_GROWTH, rows[-_SEGMENTS:], canvas)

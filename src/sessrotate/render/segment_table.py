@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from sessrotate import names, safe_text
 from sessrotate.errors import RequestError, printable
 from sessrotate.render import columns, count, json_parts, size, time
-from sessrotate.render.columns import Canvas, Columns, Row
+from sessrotate.render.columns import Canvas, Columns, TableRow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +61,8 @@ def table(segments: Sequence[Segment], canvas: Canvas) -> Iterator[str]:
     sizes = [segment.span.size for segment in segments]
     whole, largest = sum(sizes) or 1, max(sizes) or 1
     rows = [
-        Row(_cells(each, each.span.size / whole), each.span.size / largest) for each in segments
+        TableRow(_cells(each, each.span.size / whole), each.span.size / largest)
+        for each in segments
     ]
     return columns.table(_COLUMNS, rows, canvas)
 

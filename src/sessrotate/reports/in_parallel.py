@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from sessrotate import platforms
 
 if TYPE_CHECKING:
-    Item = TypeVar("Item")
+    Given = TypeVar("Given")
     Result = TypeVar("Result")
     Work = Callable[[int], Iterable[Any]]
 
@@ -47,7 +47,7 @@ _NUMBER: Final = struct.Struct("<I")
 
 
 def mapped(
-    function: Callable[[Item], Result], items: list[Item], worth_it: int
+    function: Callable[[Given], Result], items: list[Given], worth_it: int
 ) -> Iterator[Result]:
     """Yield `function(item)` for each item, in order, and take the item off the list.
 
@@ -62,7 +62,7 @@ def mapped(
 
 
 def streamed(
-    function: Callable[[Item], Iterable[Result]], items: list[Item], workers: int
+    function: Callable[[Given], Iterable[Result]], items: list[Given], workers: int
 ) -> Iterator[Result]:
     """Yield the results of `function(item)` for each item, in order, as soon as they are known.
 
@@ -85,7 +85,7 @@ def streamed(
             del left[number]
 
 
-def taken(items: list[Item]) -> Iterator[Item]:
+def taken(items: list[Given]) -> Iterator[Given]:
     """Yield the items, the first first, and let go of each."""
     items.reverse()  # the end of a list is taken off it at once
     while items:

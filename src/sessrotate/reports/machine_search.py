@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sessrotate.clients.common import Unread
 
     Show = Callable[[SessionInfo, Hit], str]
-    Look = Callable[[SessionInfo, Window], Iterator["Shown | Problem | Searched"]]
+    Look = Callable[[SessionInfo, Window], Iterator["Made | Problem | Searched"]]
 
 FIRST: Final = 128
 """Sessions that are opened before the first is searched."""
@@ -59,7 +59,7 @@ WORTH_TWO: Final = 48 * 1024 * 1024
 _WORKERS: Final = 2
 
 
-class Shown(Struct, frozen=True):
+class Made(Struct, frozen=True):
     """What was made of a hit, by the process that found it."""
 
     what: str
@@ -67,7 +67,7 @@ class Shown(Struct, frozen=True):
     key: bytes | None
 
 
-Told = tuple["SessionInfo", Shown | Problem | Searched]
+Told = tuple["SessionInfo", Made | Problem | Searched]
 """A session and what is found in it."""
 
 
@@ -278,7 +278,7 @@ def _batches(parts: Iterable[_Part], sessions: Sequence[SessionInfo]) -> Iterato
 
 def _in_batch(
     sessions: Sequence[SessionInfo], look: Look, batch: Sequence[_Part]
-) -> Iterator[tuple[_Part, Shown | Problem | Searched]]:
+) -> Iterator[tuple[_Part, Made | Problem | Searched]]:
     for part in batch:
         for each in look(sessions[part.session], part.window):
             yield part, each
@@ -286,9 +286,9 @@ def _in_batch(
 
 def _in_window(
     query: Query, show: Show, around: Around, info: SessionInfo, window: Window
-) -> Iterator[Shown | Problem | Searched]:
+) -> Iterator[Made | Problem | Searched]:
     for each in search(info.path, query, window, around):
-        yield Shown(show(info, each), each.digest, each.key) if isinstance(each, Hit) else each
+        yield Made(show(info, each), each.digest, each.key) if isinstance(each, Hit) else each
 
 
 class _Merged:
@@ -306,11 +306,11 @@ class _Merged:
         self._pruned = self._unsearched = 0
 
     def told(
-        self, info: SessionInfo, each: Shown | Problem | Searched, *, is_last: bool
+        self, info: SessionInfo, each: Made | Problem | Searched, *, is_last: bool
     ) -> Iterator[Told]:
         """Yield what is new in a result."""
         match each:
-            case Shown() if self._is_new(each):
+            case Made() if self._is_new(each):
                 yield info, each
             case Problem(error) if str(error) not in self._problems:
                 self._problems.add(str(error))
@@ -325,7 +325,7 @@ class _Merged:
                     yield info, Searched(self._pruned, self._unsearched)
                     self._forget()
 
-    def _is_new(self, hit: Shown) -> bool:
+    def _is_new(self, hit: Made) -> bool:
         self._known = Known() if self._known is None else self._known
         return self._known.is_new_line(hit.digest, hit.key)
 

@@ -61,7 +61,7 @@ _COMPRESSED: Final = "It is compressed already, and its client reads it in this 
 _NOT_NOW: Final = "An operation on it was interrupted; the next run of sessrotate finishes that."
 
 
-class Seen(Struct, frozen=True):
+class AtHand(Struct, frozen=True):
     """What is known of a session before its report: whether a client is in it, and its edges.
 
     `sight` is what the first and last bytes say, None of what is in no client's folder.
@@ -75,7 +75,7 @@ def of_plan(
     found: State,
     source: Source,
     planned: RotationPlan,
-    seen: Seen,
+    seen: AtHand,
     expected: Forecast,
     *,
     is_counted: bool,
@@ -112,7 +112,7 @@ def session_rows(
     session: Session,
     where: Place | None,
     known: SessionReport | None,
-    seen: Seen,
+    seen: AtHand,
     *,
     is_counted: bool,
 ) -> SessionReport:
@@ -277,10 +277,10 @@ def of_session(path: Path, progress: Progress, *, kinds: Counts | None = None) -
     Raises what `open_session` raises.
     """
     where = owner.of(path)
-    seen = Seen(is_running=False)
+    seen = AtHand(is_running=False)
     if where is not None:
         owner.check_own(where)  # before anything behind a link is looked at
-        seen = Seen(any(in_use.clients(where)), _sight(where))
+        seen = AtHand(any(in_use.clients(where)), _sight(where))
     return _of(path, where, seen, progress, kinds)
 
 
@@ -291,7 +291,7 @@ def of_found(
 
     `running` are the ids of sessions that clients say they are in. Otherwise as `of_session`.
     """
-    seen = Seen(found.place is not None and found.info.id in running, found.sight)
+    seen = AtHand(found.place is not None and found.info.id in running, found.sight)
     report = _of(path_of(found), found.place, seen, progress, kinds)
     # Of an empty file, only its name tells whose it is; of a copy, only the list what it is called.
     return replace(report, contents=None, client=found.info.client, id=found.info.id)
@@ -309,7 +309,7 @@ def path_of(found: FoundSession) -> Path:
 
 
 def _of(
-    path: Path, where: Place | None, seen: Seen, progress: Progress, kinds: Counts | None
+    path: Path, where: Place | None, seen: AtHand, progress: Progress, kinds: Counts | None
 ) -> SessionReport:
     known, to_tidy = None, 0
     if where is not None:
@@ -337,7 +337,7 @@ def by_path(report: SessionReport) -> SessionReport:
 
 
 def _in_place(
-    where: Place, seen: Seen, progress: Progress, *, is_counted: bool
+    where: Place, seen: AtHand, progress: Progress, *, is_counted: bool
 ) -> tuple[SessionReport | None, int]:
     """Return what the plan of a rotation says, and what `tidy` frees besides.
 

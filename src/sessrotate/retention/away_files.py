@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from sessrotate import fs, names, units
 from sessrotate.archive import away_file
 from sessrotate.archive.place import Place
-from sessrotate.archive.record import PutAway, Step
+from sessrotate.archive.record import AwayStep, PutAway
 from sessrotate.errors import DamagedError, RefusedError, SessrotateError, StorageError, printable
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
@@ -93,7 +93,7 @@ def sizes(paths: Iterable[Path]) -> dict[Path, int]:
 
 
 def write_standing(
-    place: Place, standing: Step, used: str | None = None, items: Iterable[str] = ()
+    place: Place, standing: AwayStep, used: str | None = None, items: Iterable[str] = ()
 ) -> PutAway:
     """Record where the session stands; return that.
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from sessrotate.in_place.operations import Progress
 
 
-class Wanted(Struct, frozen=True):
+class WantedBack(Struct, frozen=True):
     """What is to be brought back: what was put away, these pruned segments (None: all), the whole.
 
     Where the session is to be whole, all pruned segments come back. `is_placed`: its owner said in
@@ -75,7 +75,7 @@ class Wanted(Struct, frozen=True):
 _SOON: Final = units.DAY
 """Seconds before the client deletes a session: what it would delete by then counts as used now."""
 
-ALL: Final = Wanted()
+ALL: Final = WantedBack()
 """Whatever happened."""
 
 
@@ -202,7 +202,7 @@ def _segments(number: int) -> str:
 # ── deciding ─────────────────────────────────────────────────────────────────────────────────
 
 
-def prepare(where: Place, wanted: Wanted = ALL) -> WayBack:
+def prepare(where: Place, wanted: WantedBack = ALL) -> WayBack:
     """Return what brings a session back; change nothing.
 
     Raises RefusedError where the live file does not go on from its archive or must not be replaced,
@@ -226,7 +226,7 @@ def _of_rollout(where: Place) -> WayBack:
     return WayBack(where, before=size, after=size)
 
 
-def _planned(there: State, wanted: Wanted, away: Away | None = None) -> WayBack:
+def _planned(there: State, wanted: WantedBack, away: Away | None = None) -> WayBack:
     """Return the same of a session that is open; `away` is what was put away of it."""
     where = there.place
     if not there.is_away:
@@ -330,7 +330,7 @@ def _whole(found: State) -> RestorePlan | None:
 
 def restore(
     where: Place,
-    wanted: Wanted,
+    wanted: WantedBack,
     wait: float,
     progress: Progress,
     shown: WayBack | None = None,

@@ -60,7 +60,7 @@ from sessrotate.system.digest import Fingerprint
 if TYPE_CHECKING:
     from sessrotate.clients.common import Unread
     from sessrotate.in_place.operations import Progress
-    from sessrotate.job.job import Act, Wanted
+    from sessrotate.job.job import Act, Sized
 
 _MOST_BYTES: Final = 32 << 20
 """Bytes of the file that are read: 80,000 sessions."""
@@ -157,7 +157,7 @@ class Memory:
     def recall(
         self,
         asked: str,
-        wanted: Wanted,
+        wanted: Sized,
         act: Act,
         *,
         live: bool = True,

@@ -117,7 +117,7 @@ def run_prune(found: Session) -> None:
 
 
 def run_restore(found: Session) -> None:
-    restore.restore(found.where, restore.Wanted(whole=False), 1, unseen)
+    restore.restore(found.where, restore.WantedBack(whole=False), 1, unseen)
 
 
 def run_empty(found: Session) -> None:

@@ -142,10 +142,10 @@ CLEARED: Final = frozenset(
 FILE_HISTORY: Final = frozenset({"file-history-delta", "file-history-snapshot"})
 """Void too, except for those of a message that stays: `/rewind` restores code from them."""
 
-Part = Callable[["Row"], "Name"]
+KeyPart = Callable[["Row"], "Name"]
 
-_SESSION: Final[tuple[Part, ...]] = (lambda row: row.session_id,)
-LAST_WINS: Final[dict[str, tuple[Part, ...]]] = {
+_SESSION: Final[tuple[KeyPart, ...]] = (lambda row: row.session_id,)
+LAST_WINS: Final[dict[str, tuple[KeyPart, ...]]] = {
     **dict.fromkeys(
         (
             "agent-color",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # ── rows from before the last compaction ─────────────────────────────────────────────────────
 
 
-class Wanted(Struct):
+class Needs(Struct):
     """What the newest segment needs of those before it.
 
     `answers` are the answers of the model that have rows in it, by their messages' ids.
@@ -45,9 +45,9 @@ class Wanted(Struct):
     own: set[str] = field(default_factory=set)
 
 
-def wanted_by(tail: Iterable[Record]) -> Wanted:
+def wanted_by(tail: Iterable[Record]) -> Needs:
     """Return which rows from before it the newest segment needs; its first row is a compaction."""
-    wanted = Wanted()
+    wanted = Needs()
     for number, record in enumerate(tail):
         row = turn_of.of(record) or Turn()
         if not number and (compaction := compaction_of.of(record)) is not None:
@@ -66,7 +66,7 @@ def wanted_by(tail: Iterable[Record]) -> Wanted:
     return wanted
 
 
-def found(wanted: Wanted, older: Callable[[], Iterable[Part]]) -> Iterator[Record]:
+def found(wanted: Needs, older: Callable[[], Iterable[Part]]) -> Iterator[Record]:
     """Yield the needed rows in the order of the history; `older` gives the parts, nearest first."""
     needed = wanted.needed
     parts, taken = _found(wanted, older())
@@ -81,7 +81,7 @@ def found(wanted: Wanted, older: Callable[[], Iterable[Part]]) -> Iterator[Recor
                 yield record
 
 
-def _found(wanted: Wanted, older: Iterable[Part]) -> tuple[list[tuple[Part, set[int]]], set[str]]:
+def _found(wanted: Needs, older: Iterable[Part]) -> tuple[list[tuple[Part, set[int]]], set[str]]:
     """Return which records of which parts are needed, by number, and their uuids."""
     parts, taken = [], set[str]()
     for part in older:
@@ -95,7 +95,7 @@ def _found(wanted: Wanted, older: Iterable[Part]) -> tuple[list[tuple[Part, set[
     return parts, taken
 
 
-def _numbers(wanted: Wanted, taken: set[str], rows: Iterator[Record]) -> set[int]:
+def _numbers(wanted: Needs, taken: set[str], rows: Iterator[Record]) -> set[int]:
     """Return which rows are needed, by number, and add them to those that are `taken`."""
     known: dict[str, tuple[int, str | None, str | None]] = {}
     answers: dict[str, set[str]] = defaultdict(set)

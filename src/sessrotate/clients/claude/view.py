@@ -25,7 +25,7 @@ from sessrotate.clients.common import count, text
 from sessrotate.clients.view import (
     Block,
     Image,
-    Kind,
+    Speaker,
     Text,
     Thinking,
     Tokens,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
     Readers = dict[str, Callable[[Any], Block]]
 
-KINDS: Final[dict[str, Kind]] = {
+KINDS: Final[dict[str, Speaker]] = {
     "user": "user",
     "assistant": "assistant",
     "system": "system",
@@ -140,7 +140,7 @@ def _attachment(row: Shown) -> tuple[Block, ...]:
     return (_unknown(row.attachment),)
 
 
-_BLOCKS: Final[dict[Kind, Callable[[Shown], tuple[Block, ...]]]] = {
+_BLOCKS: Final[dict[Speaker, Callable[[Shown], tuple[Block, ...]]]] = {
     "user": _message,
     "assistant": _message,
     "system": lambda row: _content(row.content),

@@ -34,7 +34,7 @@ from sessrotate.clients.preview import Continues
 from sessrotate.clients.view import (
     Block,
     Image,
-    Kind,
+    Speaker,
     Text,
     Thinking,
     Tokens,
@@ -57,14 +57,14 @@ def view(record: Record) -> View | None:
 
 # ── items ────────────────────────────────────────────────────────────────────────────────────
 
-_ROLES: Final[dict[str | None, Kind]] = {"user": "user", "assistant": "assistant"}
+_ROLES: Final[dict[str | None, Speaker]] = {"user": "user", "assistant": "assistant"}
 
 
 def _item(row: rows.ResponseItem) -> View:
     item, time = row.payload, row.timestamp
     if isinstance(item, rows.Message):
         return _message(item, time)
-    speaker: Kind = "assistant"
+    speaker: Speaker = "assistant"
     blocks: tuple[Block, ...] = ()
     match item:
         case rows.Reasoning():
@@ -85,7 +85,7 @@ def _item(row: rows.ResponseItem) -> View:
 
 
 def _message(message: rows.Message, time: str | None) -> View:
-    role: Kind = _ROLES.get(message.role, "system")
+    role: Speaker = _ROLES.get(message.role, "system")
     sums_up = is_summary(message)
     of_client = role == "system" or (role == "user" and is_of_client(message))
     blocks = _content(message.content)

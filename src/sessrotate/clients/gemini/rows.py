@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     BytesOf = Callable[[Record], Iterable[bytes]]
 
-Kind = Literal["rewind", "message", "update", "metadata"]
+RowType = Literal["rewind", "message", "update", "metadata"]
 
 
 class Thought(Struct):
@@ -95,7 +95,7 @@ class Row(Struct, rename="camel"):
     messages: list[Held] | None = None
 
     @property
-    def kind(self) -> Kind | None:
+    def kind(self) -> RowType | None:
         """What the row is, None if the client passes it over."""
         if self.rewind_to is not None:
             return "rewind"

@@ -17,7 +17,7 @@ from sessrotate.clients.gemini.rows import Tokens as Cost
 from sessrotate.clients.view import (
     Block,
     Image,
-    Kind,
+    Speaker,
     Text,
     Thinking,
     Tokens,
@@ -31,7 +31,7 @@ from sessrotate.parsing import Record
 if TYPE_CHECKING:
     from sessrotate.clients.gemini.rows import Row
 
-_KINDS: Final[dict[str, Kind]] = {
+_KINDS: Final[dict[str, Speaker]] = {
     "user": "user",
     "gemini": "assistant",
     "info": "system",
