@@ -24,6 +24,7 @@ from sessrotate import clients
 from support import command_line, homes, made_up
 from support.command_line import ID, called
 from support.crash.changes import killed
+from support.made_up import client as made_up_client
 from support.tiers import in_gate
 
 
@@ -222,6 +223,33 @@ def test_who_has_the_file_open_loses_no_line(client: Client, home: Path) -> None
     assert history() == data + late
 
 
+# ── a database of the client's own ───────────────────────────────────────────────────────────
+
+
+def test_a_rotation_waits_for_a_database_that_cannot_be_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, data = CLIENTS[1], CLIENTS[1].session(3)
+    with_client(monkeypatch, client, tmp_path)
+    live, lock = written(client.live(tmp_path), data), written(tmp_path / "database.lock", b"")
+    for words in (("rotate", ID, "-n"), ("rotate", ID)):
+        ended = called(*words)
+        assert (ended.code, "Its database is locked" in ended.out + ended.err) == (77, True)
+        assert live.read_bytes() == data
+    lock.unlink()
+    run("rotate", ID)
+    assert is_followed(client, tmp_path)
+
+
+def is_followed(client: Client, home: Path) -> bool:
+    """Tell whether the client's database, if it has one, says what its live file is."""
+    if client is CLIENTS[0]:
+        return True
+    live = client.live(home)
+    size = live.stat().st_size if live.exists() else None
+    return bool(json.loads((home / "database").read_text())[ID] == size)
+
+
 # ── a kill at every step ─────────────────────────────────────────────────────────────────────
 
 
@@ -261,21 +289,26 @@ def test_a_kill_at_any_step_loses_nothing_and_the_next_run_ends_it(
 
     def before(home: Path) -> None:
         written(client.live(home), data)
+        if client is not CLIENTS[0]:
+            made_up_client.follow(client.live(home))
         if command != "rotate":
             run("rotate", ID)
 
     words = {"rotate": ("rotate", ID), "restore": ("restore", ID)}.get(
         command, ("archive", ID, "--yes")
     )
-    count = 0
+    count = behind = 0
     for home in moments(client, before, words):
         count += 1
         live = client.live(home)
         assert history() == data
         if command != "archive":
             assert live.exists()
+            behind += not is_followed(client, home)
         called(*words)
         assert history() == data
+        assert command == "archive" or is_followed(client, home)
         run("restore", ID)
         assert live.read_bytes() == data
     assert count > 5
+    assert behind <= 3  # the exchange itself, and what it syncs before it returns

@@ -1,8 +1,7 @@
 """What sessrotate asks of a client whose sessions are rotated where they live.
 
 Promise: whatever changes a session in place, or looks at one that was, asks its client here, and
-names none. Of a part that a client does not have (nothing trims its files, nothing is beside them),
-the protocol's own answers are true.
+names none. Of a part that a client does not have, the protocol's own answers are true.
 
 Rule: each part is loaded when it is asked for: most commands need no more than the files.
 """
@@ -72,6 +71,11 @@ class InPlace(Struct, frozen=True):
     def cleanup(self) -> CleanUp:
         """Which sessions the client deletes by itself."""
         return cast("CleanUp", self._part("cleanup", CleanUp))
+
+    @property
+    def database(self) -> Database:
+        """What the client's own database says of live files."""
+        return cast("Database", self._part("database", Database))
 
     @property
     def calls(self) -> Calls:
@@ -337,6 +341,24 @@ class Trims(Protocol):
     def is_superseded(self, line: bytes) -> bool:  # noqa: ARG002 - as above
         """Tell whether a line is of a kind of which only the last one stays."""
         return False
+
+
+class Database(Protocol):
+    """A database of the client's own that says what its live files are (Claude Code has none).
+
+    It follows while nobody can write to the new file, and again before the exchange is over.
+    """
+
+    def obstacle(self, live: Path) -> str | None:  # noqa: ARG002 - the protocol's
+        """Return why it cannot be changed now, and what to do about that, None if it can."""
+        return None
+
+    def follow(self, live: Path) -> None:
+        """Have it say what the live file is now, if there is one; twice is the same as once.
+
+        It must not open the live file: whoever does waits until this has returned. Raises
+        SessrotateError or OSError if it cannot follow: a later run calls again.
+        """
 
 
 class Cleanup(Struct, frozen=True):

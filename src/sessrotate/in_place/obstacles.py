@@ -58,6 +58,8 @@ def of(place: Place, source: Source, given: int) -> Iterator[str]:
         yield reason
     if _is_too_long(place):
         yield too_long(place)
+    if (told := place.client.database.obstacle(place.live)) is not None:
+        yield told
     folder = next(above for above in (place.archive, *place.archive.parents) if above.is_dir())
     if disk(folder) != disk_of(source.fd):
         yield elsewhere(place)

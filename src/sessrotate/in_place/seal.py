@@ -29,7 +29,6 @@ from sessrotate.archive.record import Intent
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError, SessrotateError, printable
 from sessrotate.in_place import aside, second_names, swap, waiting
-from sessrotate.in_place.swap import change_record
 from sessrotate.model import FileIdentity, SealedSegment
 from sessrotate.system import in_use, locks
 from sessrotate.system.source import Source
@@ -235,7 +234,7 @@ def _close(found: State, begun: Intent, was: FileIdentity | None, *, waits: bool
         restored = units.written(clock.stamp())
     elif begun.operation == "rotate" and (begun.count or found.header is not None):
         restored = None
-    change_record(place, intent=None, restored=restored)
+    swap.end(place, restored=restored)
     if edited:
         raise DamagedError(f"A program changed the session while it was replaced: {edited}")
     return True

@@ -82,6 +82,15 @@ def write_intent(place: Place, intent: Intent) -> None:
     change_record(place, intent=intent)
 
 
+def end(place: Place, **changes: Any) -> None:
+    """Write down that nothing is under way any more, once the client's database has followed.
+
+    Raises as that does: then a later run goes on.
+    """
+    place.client.database.follow(place.live)
+    change_record(place, intent=None, **changes)
+
+
 def change_record(place: Place, **changes: Any) -> None:
     """Change these fields of the record, which goes once it says nothing any more.
 
@@ -145,6 +154,8 @@ class _Swap:
         except fs.ReplacedError as error:
             raise self._replaced(error) from None
         self._keep_name(keeps=keeps)
+        with suppress(OSError, SessrotateError):  # the end of the swap calls again
+            self._place.client.database.follow(self._place.live)
         if answer == "taken":
             with suppress(OSError):  # what is left to do is found again, and done, by sealing
                 self._drain()
@@ -342,7 +353,7 @@ def undo(place: Place) -> None:
         fs.remove_files(place.archive, sorted(leftovers & {names.PACK}))
         fs.remove_files(place.archive, sorted(leftovers - {names.PACK}))
         if begun is not None:
-            change_record(place, intent=None)
+            end(place)
         fs.remove_folder(place.archive)
 
 

@@ -1,8 +1,4 @@
-"""A made-up client whose sessions are rotated in place: what such a client has to answer, no more.
-
-Its rows are lines of JSON. A compaction names the rows that a resume needs from before it. Nothing
-is trimmed, deleted, or beside its files: for all that, `clients.in_place` answers.
-"""
+"""A made-up client whose sessions are rotated in place: what such a client answers, no more."""
 
 from __future__ import annotations
 
@@ -19,5 +15,6 @@ IN_PLACE: Final = InPlace(
         "files": f"{__name__}.client",
         "edges": f"{__name__}.edges",
         "resume": f"{__name__}.resume",
+        "database": f"{__name__}.client",
     }
 )

@@ -39,18 +39,13 @@ def may_have_row(pieces: Iterable[bytes]) -> bool:
 
 def boundary(line: Iterable[bytes], span: Span) -> Boundary | bool:
     row = row_of(b"".join(map(bytes, line)))
-    if not row:
-        return True
-    if row["is"] != "cut":
-        return False
+    if row.get("is") != "cut":
+        return not row
     return Boundary(span.start, uuid=str(row["n"]), timestamp=row.get("at"))
 
 
 def timestamp(line: Iterable[bytes], _size: int) -> str | None:
     return common.iso_time(row_of(b"".join(map(bytes, line))).get("at"))
-
-
-# ── where its files are ──────────────────────────────────────────────────────────────────────
 
 
 session_of: Final = names.session_of
@@ -99,3 +94,15 @@ def sessions(prefix: str = "") -> Iterator[Path]:
 
 def copies(_prefix: str = "") -> Iterator[Path]:
     return iter(())
+
+
+def obstacle(_live: Path) -> str | None:
+    return "Its database is locked." if (config_folder() / "database.lock").exists() else None
+
+
+def follow(live: Path) -> None:
+    """Have the database say how large each live file was then."""
+    path = config_folder() / "database"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    known[live.stem] = live.stat().st_size if live.exists() else None
+    path.write_text(json.dumps(known))

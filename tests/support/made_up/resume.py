@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 from sessrotate.clients.in_place import NEXT_COMPACTION, NOTHING, Archived, Carried, LivePlan
 from sessrotate.model import Scan, Span
@@ -30,16 +31,13 @@ def plan(
     wanted = set(compaction.get("needs", ()))
     found: dict[int, Carried] = {}
     hidden: int | None = None
-    for number, span in _lines(source, cut):
-        if number in wanted:
-            found.setdefault(number, Carried(span, "named by the compaction"))
-    for index, segment in archived.segments():
+    for index, segment in chain([(None, source)], archived.segments()):
         if wanted <= found.keys():
             break
         if segment is None:
             hidden = index
             continue
-        for number, span in _lines(segment, segment.size()):
+        for number, span in _lines(segment, cut if index is None else segment.size()):
             if number in wanted:
                 found.setdefault(number, Carried(span, "named by the compaction", index))
     progress(end)
@@ -62,8 +60,7 @@ def last_row(source: Source, end: int) -> Span | None:
 
 
 def ends_in_a_row(source: Source) -> bool:
-    data = source.read_at(0, source.size())
-    return bool(row_of(data.removesuffix(b"\n").rpartition(b"\n")[2]))
+    return bool(row_of(source.read_at(0, source.size()).rstrip(b"\n").rpartition(b"\n")[2]))
 
 
 def _lines(source: Source, end: int) -> Iterator[tuple[int, Span]]:
