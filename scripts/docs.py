@@ -2,8 +2,9 @@
 """Write every command's help to where it is shown; with --check, only say if that is current.
 
 Promise: `help.txt`, which `--help` prints, and docs/guide/cli.md follow from the commands alone;
-the table in docs/internals/protocol.md follows from the rows by which a crash is recovered. Rule:
-nobody edits them, so what they say is what the program does.
+the table in docs/internals/protocol.md follows from the rows by which a crash is recovered, and the
+file in docs/guide/scheduling.md from the settings. Rule: nobody edits them, so what they say is
+what the program does.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import typer.main
 
 from sessrotate.archive import record
 from sessrotate.cli import app, help_page
+from sessrotate.job import config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[1] / "docs"
 GUIDE = DOCS / "guide" / "cli.md"
 PROTOCOL = DOCS / "internals" / "protocol.md"
+SCHEDULING = DOCS / "guide" / "scheduling.md"
 
 HEAD = """\
 # The command line
@@ -90,6 +93,13 @@ def with_rows(page: str) -> str:
     )
 
 
+def with_settings(page: str) -> str:
+    """Return the page about scheduling with the settings file as `config` writes it."""
+    return re.sub(
+        r"(?<=```toml\n).*?(?=```)", lambda _: config.commented(), page, count=1, flags=re.DOTALL
+    )
+
+
 def main() -> int:
     """Write or check the files; return the exit code."""
     found = pages()
@@ -97,6 +107,7 @@ def main() -> int:
         help_page.FILE: help_page.stored(found),
         GUIDE: guide(found),
         PROTOCOL: with_rows(PROTOCOL.read_text()),
+        SCHEDULING: with_settings(SCHEDULING.read_text()),
     }
     if sys.argv[1:] == ["--check"]:
         stale = [path.name for path, text in wanted.items() if path.read_text() != text]

@@ -144,6 +144,8 @@ def test_every_test_that_a_page_names_is_there() -> None:
     for page in PAGES:
         named = re.findall(r"`(test_\w+)`", page.read_text())
         gone = [name for name in named if f"def {name}(" not in tests]
+        files = re.findall(r"`(test_\w+\.py)`", page.read_text())
+        gone += [name for name in files if not [*(ROOT / "tests").rglob(name)]]
         assert gone == [], f"{page.name} names tests that were renamed or removed: change the page"
 
 

@@ -120,7 +120,14 @@ def test_nothing_is_written_over(home: Home, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "begins"), [("a.md", b"# "), ("a.HTML", b"<!doctype html>"), ("a.txt", b"{")]
+    ("name", "begins"),
+    [
+        ("a.md", b"# "),
+        ("a.markdown", b"# "),
+        ("a.HTML", b"<!doctype html>"),
+        ("a.htm", b"<!doctype html>"),
+        ("a.txt", b"{"),
+    ],
 )
 def test_a_name_that_ends_like_a_format_says_it(
     home: Home, tmp_path: Path, name: str, begins: bytes

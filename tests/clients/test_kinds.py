@@ -54,7 +54,7 @@ def result(*blocks: Block) -> ToolResult:
 def test_a_message_is_what_most_of_its_characters_are(
     speaker: Speaker, blocks: tuple[Block, ...], kind: str
 ) -> None:
-    assert view.of_view(View(kind=speaker, type=speaker, blocks=blocks)).kind == kind
+    assert view.gist_of(View(kind=speaker, type=speaker, blocks=blocks)).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_what_is_no_message_is_told_by_the_client_s_word(
     speaker: Speaker, word: str, kind: str
 ) -> None:
     seen = View(kind=speaker, type=word, blocks=(Text("x" * 99),), time="2026-03-01")
-    assert view.of_view(seen) == Gist(kind, "2026-03-01")  # type: ignore[arg-type] # a str here
+    assert view.gist_of(seen) == Gist(kind, "2026-03-01")  # type: ignore[arg-type] # a str here
 
 
 def test_calls_and_the_first_result_are_named() -> None:
@@ -83,9 +83,9 @@ def test_calls_and_the_first_result_are_named() -> None:
         result(),
         ToolResult("u", (), is_error=True),
     )
-    found = view.of_view(View(kind="user", type="user", blocks=blocks))
+    found = view.gist_of(View(kind="user", type="user", blocks=blocks))
     assert (found.calls, found.result) == ((("a", "Bash"), ("b", "Read")), "t")
 
 
 def test_what_nobody_can_read_is_unknown() -> None:
-    assert view.of_view(None) == Gist("unknown")
+    assert view.gist_of(None) == Gist("unknown")

@@ -78,7 +78,15 @@ def test_every_setting_can_be_set() -> None:
     assert settings.rotate == Rotate(Size(2**31), live=True)
     assert settings.archive == Archive(Age("42d"), Age("72h"))
     assert settings.codex == Codex(Age("8d"))
-    assert settings.prune == Policy(3, 30.0 * DAY, 4, 5, 6, 60.0 * DAY, 1536)
+    assert settings.prune == Policy(
+        keep_last=3,
+        keep_within=30.0 * DAY,
+        keep_daily=4,
+        keep_weekly=5,
+        keep_monthly=6,
+        max_age=60.0 * DAY,
+        max_size=1536,
+    )
     assert settings.trash == Trash(Age("0"))
     assert settings.lines.keys() == {key.title for key in KEYS}
 

@@ -35,16 +35,16 @@ def kept(found: list[Candidate], policy: Policy, now: float = NOW) -> list[int]:
 
 COUNTS = st.none() | st.integers(0, 4)
 AGES = st.none() | st.integers(0, 60).map(lambda days: days * DAY)
-POLICIES = st.builds(
-    Policy,
-    keep_last=COUNTS,
-    keep_within=AGES,
-    keep_daily=COUNTS,
-    keep_weekly=COUNTS,
-    keep_monthly=COUNTS,
-    max_age=AGES,
-    max_size=st.none() | st.integers(0, 3000),
-)
+RULES = {
+    "keep_last": COUNTS,
+    "keep_within": AGES,
+    "keep_daily": COUNTS,
+    "keep_weekly": COUNTS,
+    "keep_monthly": COUNTS,
+    "max_age": AGES,
+    "max_size": st.none() | st.integers(0, 3000),
+}
+POLICIES = st.builds(Policy, **RULES)
 
 
 @st.composite
@@ -228,8 +228,17 @@ def test_a_policy_is_told_in_words() -> None:
         "Remove the oldest segments until all archives together"
     )
     assert in_words(Policy(keep_daily=7)).startswith(
-        "In each session, keep the newest segment of each"
+        "In each session, keep the newest segment of each of the last 7 days that have one."
     )
+    assert "keep the newest segment of the last week that has one." in in_words(
+        Policy(keep_weekly=1)
+    )
+
+
+def test_every_rule_is_drawn_and_told() -> None:
+    assert RULES.keys() == {*Policy.__struct_fields__}
+    for rule in RULES:
+        assert in_words(Policy(**{rule: 3})) != in_words(Policy()), rule
 
 
 EARLY, LATE = "1970-01-01T00:01:00Z", "1970-01-01T00:02:00Z"

@@ -379,7 +379,7 @@ def _parsed(listed: bytes, header: LiveHeader | None) -> Manifest | None:
         return None
 
 
-# ── what tells whether an interrupted swap was done: the columns of `recovery_table` ──────────
+# ── what tells whether an interrupted swap was done: the columns of `record.ROWS` ─────────────
 
 
 def match(found: FoundFiles, begun: Intent) -> Match:

@@ -210,6 +210,9 @@ def begins_alike(live: Source, archive: Path, listed: Manifest) -> bool:
     return False
 
 
+# ── its segments ──────────────────────────────────────────────────────────────────────────────────
+
+
 def segments(
     source: Source,
     client: Client,

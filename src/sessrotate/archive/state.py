@@ -38,7 +38,7 @@ _NONE: Final = Span(0, 0)
 class State(FoundFiles, frozen=True, kw_only=True):
     """What was found, and what follows from it.
 
-    * `match`, `drafted`: what the table in `recovery_table` decides by.
+    * `match`, `drafted`: what the table in `record` decides by.
     * `standing`: whether the intent's swap was done; `deed`: what the next run does about it. Both
       are from that table; without an intent, "before" and None.
     * `listed`: the manifest of the segments that the live file goes on from, None if it is the

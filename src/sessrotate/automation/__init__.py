@@ -334,6 +334,8 @@ def _text(data: bytes) -> str:
         raise RefusedError(f"{path} is not UTF-8, which TOML must be: fix that first.") from None
 
 
+# ── a line in the settings file ───────────────────────────────────────────────────────────────────
+
 OURS: Final = "# by `sessrotate setup`"
 """The end of a line that `setup` has written."""
 

@@ -37,7 +37,11 @@ from sessrotate.reports import Wanted, in_order, listing
 FORMATS: Final = {"jsonl": ".jsonl", "markdown": ".md", "html": ".html"}
 """How files of each end; each is a module of `sessrotate.export` with a function `pieces`."""
 
-_BY_ENDING: Final = {ending: to for to, ending in FORMATS.items()}
+_BY_ENDING: Final = {
+    **{ending: to for to, ending in FORMATS.items()},
+    ".markdown": "markdown",
+    ".htm": "html",
+}
 
 _LARGE: Final = 200_000_000
 """Bytes of history of which a page has about 100 MB: more than browsers like."""
@@ -110,9 +114,7 @@ def command(
     to = to or _BY_ENDING.get(Path(output or "").suffix.lower(), "jsonl")
     if all_branches and to == "jsonl":
         raise WrongUsageError("--format jsonl always has all branches: leave out --all-branches.")
-    scope = Scope(
-        part.of(turns, since, until), None if at is None else part.place(at), all_branches
-    )
+    scope = Scope(part.of(turns, since, until), None if at is None else part.spot(at), all_branches)
     if split:
         _check_split(to, output)
     path = None if output is None else Path(output)

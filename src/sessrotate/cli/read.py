@@ -113,7 +113,7 @@ def command(
     """
     if history and segment:
         raise WrongUsageError("--history shows all segments: leave out --history or --segment.")
-    place = None if at is None else part.place(at)
+    place = None if at is None else part.spot(at)
     if place is not None and (history or segment):
         raise WrongUsageError(
             "--at shows everything that follows: leave out --history and --segment."

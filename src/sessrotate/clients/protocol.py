@@ -196,7 +196,7 @@ class Quick(Protocol):
         """Return the `key` of the record on a line."""
 
     def gists(self, lines: Iterable[Line]) -> Iterator[Told]:
-        """Yield what `kinds.of_view` says of each record's view, and its `key`, and its line.
+        """Yield what `view.gist_of` says of each record's view, and its `key`, and its line.
 
         Of a line that is too long to be held, its beginning tells the kind.
         """

@@ -142,6 +142,8 @@ class View(Struct, frozen=True):
     """
 
 
+# ── what a record asks ────────────────────────────────────────────────────────────────────────────
+
 _INTERRUPTED: Final = "[Request interrupted by user"
 _COMPACT: Final = ("/compact", "/compact ")
 
@@ -279,22 +281,22 @@ _RESULT: Final = "tool_result"
 """How types of blocks end that are results of a provider's own tools (`web_search_tool_result`)."""
 
 
-def of_view(view: View | None) -> Gist:
+def gist_of(view: View | None) -> Gist:
     """Return the gist of a record by its view; the gist of one without a view is unknown."""
     if view is None:
         return UNKNOWN
     if view.kind not in SAID:
-        return Gist(of_note(view.kind, view.type), view.time)
+        return Gist(kind_of_note(view.kind, view.type), view.time)
     results = (block.id for block in view.blocks if isinstance(block, ToolResult))
     return Gist(
-        of_blocks(SAID[view.kind], view.blocks),
+        kind_of_blocks(SAID[view.kind], view.blocks),
         view.time,
         tuple((block.id, block.name) for block in view.blocks if isinstance(block, ToolCall)),
         next(results, None),
     )
 
 
-def of_note(speaker: Speaker, word: str) -> LineKind:
+def kind_of_note(speaker: Speaker, word: str) -> LineKind:
     """Return the kind of a record that is no message, by the client's word for it."""
     if speaker == "attachment":
         return "attachments"
@@ -303,7 +305,7 @@ def of_note(speaker: Speaker, word: str) -> LineKind:
     return next(kind for beginning, kind in _BEGINNINGS if word.startswith(beginning))
 
 
-def of_blocks(said: LineKind, blocks: tuple[Block, ...]) -> LineKind:
+def kind_of_blocks(said: LineKind, blocks: tuple[Block, ...]) -> LineKind:
     """Return the kind of a message whose texts are `said`."""
     weights: dict[LineKind, int] = {}
     for block in blocks:

@@ -339,6 +339,8 @@ def open_folder(path: Path) -> Iterator[int]:
         os.close(fd)
 
 
+# ── what a file has besides its bytes ─────────────────────────────────────────────────────────────
+
 _NO_ATTRIBUTES: Final = {errno.ENOTSUP, errno.ENOSYS}
 """What a file system answers that knows no extended attributes."""
 

@@ -347,6 +347,8 @@ def _after_the_swap(where: Place) -> Iterator[None]:
         ) from error
 
 
+# ── the text beside the archives ──────────────────────────────────────────────────────────────────
+
 README: Final = b"""\
 This folder is the history of your coding-agent sessions. Do not delete it by hand.
 

@@ -101,6 +101,8 @@ def _is_new(found: State, begun: Intent, path: Path) -> bool:
         return False
 
 
+# ── the end of a swap ─────────────────────────────────────────────────────────────────────────────
+
 _UNKNOWN: Final = (
     "This file system cannot tell whether a process still writes to the replaced file, which waits "
     "until nobody has written to it for a day."

@@ -14,9 +14,9 @@ from sessrotate.archive.place import Place
 
 
 def give(place: Place, path: Path, at_ns: int | None = None) -> None:
-    """Give a file of a session such a name, unless it has one; `at_ns` is as in `trim.new_name`.
+    """Give a file of a session such a name, unless it has one.
 
-    Raises OSError as the system reports.
+    `at_ns` is as in `in_place.Trims.new_name`. Raises OSError as the system reports.
     """
     if not place.client.trims.names_of(place.live, place.session, path.lstat()):
         name = place.client.trims.new_name(place.live, place.session, at_ns)

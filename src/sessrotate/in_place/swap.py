@@ -385,6 +385,9 @@ def _is_file(path: Path, source: Source) -> bool:
     return fs.same_as(os.fstat(source.fd))(path)
 
 
+# ── what has the draft's name after a crash ───────────────────────────────────────────────────────
+
+
 def judged(found: State, begun: Intent) -> Drafted:
     """Return what has the draft's name, having looked into it where that matters.
 

@@ -122,9 +122,9 @@ class Codex(Table, frozen=True):
     compress_after: Annotated[
         Age | None,
         _is(
-            "Compress sessions unused for at least this long; the minimum is a day. "
-            "Programs that look for *.jsonl no longer see them. If this is not set, only `tidy` "
-            "compresses, after 7 days; if it is false, neither `tidy` nor `run` does.",
+            "Have each run compress sessions unused for at least this long; the minimum is a day. "
+            "Programs that look for *.jsonl no longer see them. If this is not set, `tidy` still "
+            "compresses those unused for 7 days; if it is false, it does not either.",
             "7d",
         ),
     ] = None

@@ -44,12 +44,15 @@ if TYPE_CHECKING:
 
     Deed = Callable[[Job], Iterator[Outcome]]
 
+
+# ── compressing rollouts ──────────────────────────────────────────────────────────────────────────
+
 _OPEN: Final = "A process has it open for writing: end that, then try again."
 
 _COMPRESSED: Final = "its client reads it as before"
 
 
-def deed(job: Job) -> Iterator[Outcome]:
+def _compress(job: Job) -> Iterator[Outcome]:
     """Compress the rollouts that nobody uses, and yield what became of each."""
     after = job.settings.codex.compress_after or 0.0
     is_named = job.scope.only is not None
@@ -111,7 +114,7 @@ def _written(found: Iterable[Place]) -> list[Place]:
     return [files[each] for each in in_use.written({*files})]
 
 
-def leftovers(job: Job) -> Iterator[Outcome]:
+def _leftovers(job: Job) -> Iterator[Outcome]:
     """Remove what killed clients, and killed runs, left beside rollouts; yield what became of each.
 
     That is what was begun a day ago or earlier, and what is there besides the file of a session.
@@ -138,6 +141,9 @@ def _removed(job: Job, where: Place) -> Outcome:
         return Outcome(where, "nothing to do")
     said = "left by a resume of Codex, or a run, that was killed"
     return Outcome(where, result, freed, gained=gained, detail=said, disk=gained)
+
+
+# ── the steps ─────────────────────────────────────────────────────────────────────────────────────
 
 
 class Step(Struct, frozen=True):
@@ -190,7 +196,7 @@ def _each(
 
 def _recover(job: Job) -> Iterator[Outcome]:
     yield from recovered(job, job.archives())
-    yield from leftovers(job)
+    yield from _leftovers(job)
 
 
 def recovered(job: Job, places: Iterable[Place]) -> Iterator[Outcome]:
@@ -447,7 +453,7 @@ STEPS: Final = (
         "compress",
         "compressed",
         lambda given: given.codex.compress_after is not None,
-        deed,
+        _compress,
     ),
     Step("prune", "prune", "pruned", lambda given: not given.prune.is_empty, _prune),
     Step(

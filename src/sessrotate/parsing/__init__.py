@@ -115,6 +115,8 @@ def split(pieces: Iterable[bytes | memoryview], start: int = 0) -> Iterator[Line
         yield held.getvalue(), start - size, size, False
 
 
+# ── the lines of a file ───────────────────────────────────────────────────────────────────────────
+
 WINDOW: Final = 1024 * 1024
 """Bytes of the buffer: larger ones fall out of the processor's cache and are slower."""
 

@@ -306,6 +306,8 @@ class _Shrinker:
         return self._DIGITS.sub(cut, text)
 
 
+# ── a line of which only one end is in sight ──────────────────────────────────────────────────────
+
 _NEAR: Final = 4096
 """Bytes at a line's end that are looked at."""
 

@@ -269,7 +269,7 @@ class Spot(Struct, frozen=True):
         return record.segment == self.segment and begins
 
 
-def place(text: str) -> Spot:
+def spot(text: str) -> Spot:
     """Return the place that people name. Raises WrongUsageError if the text is none."""
     found = _TYPED_PLACE.fullmatch(text.strip())
     if found is None:

@@ -120,7 +120,7 @@ class Session:
         )
 
     def lines(self, index: int) -> Iterator[Line]:
-        """Yield where the lines of one segment stand (`records.split`), without making records.
+        """Yield where the lines of one segment stand (`parsing.split`), without making records.
 
         Raises WrongUsageError if there is no such segment.
         """

@@ -317,7 +317,7 @@ class SessionInfo(Struct, frozen=True):
     side_bytes: int
     """Agents' transcripts and long tool results, which the client keeps in files beside it."""
     segments: int
-    """How many segments are archived."""
+    """How many segments are archived, pruned ones included."""
     compactions: int | None
     """How often the session was compacted; None where only a scan tells (at least `segments`)."""
     live_tail_bytes: int | None

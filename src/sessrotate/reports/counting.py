@@ -175,7 +175,7 @@ class Tally:
 
     def _told(self, record: Record) -> Told:
         """Tell what a record's view says."""
-        gist, key = view.of_view(self._reader.view(record)), self._reader.key(record)
+        gist, key = view.gist_of(self._reader.view(record)), self._reader.key(record)
         return gist, key, record.line, record.offset, record.size, record.is_ended
 
     def growth(self) -> tuple[Day, ...]:

@@ -168,6 +168,9 @@ def after(
     return of((info for each in clients for info in each.infos), now, planned)
 
 
+# ── what sessions take ────────────────────────────────────────────────────────────────────────────
+
+
 class OnDisk(Struct, frozen=True):
     """What a client's sessions take: `bytes` of the disk, `archived` of them by archives and trash.
 

@@ -138,7 +138,7 @@ def _held(
         yield entry, f"keep-last {last}"
     dated = [entry for entry in of_session if entry.key in times and times[entry.key] <= now]
     yield from _within(dated, times, policy.keep_within)
-    for name, count, period in _PERIODS:
+    for name, _, count, period in _PERIODS:
         if wanted := count(policy):
             yield from _newest_of_each(dated, times, wanted, name, period)
 
@@ -171,12 +171,13 @@ def _newest_of_each(
 
 
 _PERIODS: Final[
-    tuple[tuple[str, Callable[[Policy], int | None], Callable[[datetime], str]], ...]
+    tuple[tuple[str, str, Callable[[Policy], int | None], Callable[[datetime], str]], ...]
 ] = (
-    ("keep-daily", lambda policy: policy.keep_daily, lambda when: f"{when:%Y-%m-%d}"),
-    ("keep-weekly", lambda policy: policy.keep_weekly, lambda when: f"{when:%G-W%V}"),
-    ("keep-monthly", lambda policy: policy.keep_monthly, lambda when: f"{when:%Y-%m}"),
+    ("keep-daily", "day", lambda policy: policy.keep_daily, lambda when: f"{when:%Y-%m-%d}"),
+    ("keep-weekly", "week", lambda policy: policy.keep_weekly, lambda when: f"{when:%G-W%V}"),
+    ("keep-monthly", "month", lambda policy: policy.keep_monthly, lambda when: f"{when:%Y-%m}"),
 )
+"""The rules that keep one segment of each period: the option, the period, how many, which one."""
 
 
 # ── what is removed ─────────────────────────────────────────────────────────────────────────────
@@ -216,9 +217,7 @@ def in_words(policy: Policy) -> str:
                 None if policy.keep_within is None else units.span(policy.keep_within),
                 "the segments within {} of the newest one",
             ),
-            (policy.keep_daily, "the newest segment of each of the last {} days that have one"),
-            (policy.keep_weekly, "the newest segment of each of the last {} weeks that have one"),
-            (policy.keep_monthly, "the newest segment of each of the last {} months that have one"),
+            *((many(policy), _newest(period, many(policy))) for _, period, many, _ in _PERIODS),
         )
         if value
     ]
@@ -235,6 +234,13 @@ def in_words(policy: Policy) -> str:
         removed = f"Remove {' and '.join(goes)}."
     always = "Pinned segments and the newest sealed segment of each session always stay."
     return " ".join(part for part in (kept, removed, always) if part)
+
+
+def _newest(period: str, many: int | None) -> str:
+    """Return what is kept of so many periods."""
+    if many == 1:
+        return f"the newest segment of the last {period} that has one"
+    return f"the newest segment of each of the last {many} {period}s that have one"
 
 
 def _and(parts: list[str]) -> str:

@@ -22,6 +22,11 @@ from msgspec import Struct
 from sessrotate import names
 from sessrotate.model import Count, Digest, Layout, Segment
 
+MAX_LINE: Final = 16 * 1024
+"""Bytes that a header line may have: two file names of 255 bytes, escaped, need far less."""
+
+# ── of a live file ────────────────────────────────────────────────────────────────────────────────
+
 LIVE_FORMAT: Final = 1
 
 TYPE: Final = "segment_header"
@@ -104,9 +109,6 @@ def parse_live(text: bytes, session: str | None = None) -> LiveHeader | None:
 
 
 # ── of a segment ──────────────────────────────────────────────────────────────────────────────────
-
-MAX_LINE: Final = 16 * 1024
-"""Bytes that a header line may have: two file names of 255 bytes, escaped, need far less."""
 
 FORMAT: Final = 1
 

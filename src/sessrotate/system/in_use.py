@@ -1,7 +1,7 @@
 """Who uses a session file right now. Only reads, and only what the system tells about processes.
 
 Rule: every process that is known to use it is named. An empty answer proves nothing, because a
-client opens the file for each batch of lines and closes it again. A lease is a proof (`lease`).
+client opens the file for each batch of lines and closes it again. A lease is a proof (`locks`).
 
 macOS tells it by libproc. What cannot be known is left out: other users' processes, and all of them
 where there is no libproc. Sizes and offsets are those of sys/proc_info.h, the same since macOS

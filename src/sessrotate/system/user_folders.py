@@ -118,6 +118,8 @@ def _home(
     return Path(named) if os.path.isabs(named) else home() / otherwise  # noqa: PTH117 - as above
 
 
+# ── the command ───────────────────────────────────────────────────────────────────────────────────
+
 _EXEC: Final = re.compile(rb"""^'{3}exec' (?:"([^"]+)"|(\S+)) """, re.MULTILINE)
 """The second line of a script that installers write, where a path is too long for the first."""
 

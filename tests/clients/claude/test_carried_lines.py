@@ -431,7 +431,7 @@ def test_what_a_refusal_says_to_wait_for_is_what_helps(
     (refusal,), _ = plan(began, *rows, small=small)
     assert words in refusal
     is_for_rows = refusal.endswith((NEXT_ROWS, "2.1.112 or later."))
-    assert is_for_rows or refusal.endswith(NEXT_COMPACTION)
+    assert is_for_rows or refusal.endswith(NEXT_COMPACTION), "say what to wait for, at the end"
     assert (plan(began, *rows, GONE_ON, small=small)[0] == ()) is is_for_rows
     assert plan(began, *rows, *COMPACTED, small=small)[0] == ()
 

@@ -40,7 +40,7 @@ def gist(of: Record) -> tuple[Gist, bytes | None] | None:
 
 
 def parsed(line: bytes) -> tuple[Gist, bytes | None]:
-    return view.of_view(reader.view(record(line))), reader.key(record(line))
+    return view.gist_of(reader.view(record(line))), reader.key(record(line))
 
 
 def told(line: bytes) -> Gist:

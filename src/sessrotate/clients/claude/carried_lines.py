@@ -378,11 +378,15 @@ class Planner:
                 + NEXT_COMPACTION
             )
         if copies and self._are_told_by_place(loaded):
-            listed, carried = search.needed.listed, search.answers
-            is_apart = tail.is_told_apart(self._survey, self._behind, copies, listed, carried)
-            if not is_apart or crossing - search.found.keys():
-                many = f"{len(copies):,} {'row occurs' if len(copies) == 1 else 'rows occur'}"
-                yield (f"{many} both before and after the last compaction. " + NEXT_COMPACTION)
+            yield from self._of_copies(copies, search, crossing)
+
+    def _of_copies(self, copies: set[str], search: Search, crossing: set[str]) -> Iterator[str]:
+        """Yield why rows that stand on both sides of the cut are in the way, if they are."""
+        listed, carried = search.needed.listed, search.answers
+        is_apart = tail.is_told_apart(self._survey, self._behind, copies, listed, carried)
+        if not is_apart or crossing - search.found.keys():
+            many = f"{len(copies):,} {'row occurs' if len(copies) == 1 else 'rows occur'}"
+            yield f"{many} both before and after the last compaction. {NEXT_COMPACTION}"
 
     def _misleads(self, loaded: Loaded, search: Search, before: Before, began: Opening) -> bool:
         """Tell whether clients would go on from a session's first row, and not in the whole file.
@@ -429,6 +433,8 @@ class Planner:
 def _order(entry: Carried) -> tuple[bool, int, int]:
     return entry.segment is None, entry.segment or 0, entry.span.start
 
+
+# ── what else a resume is asked ───────────────────────────────────────────────────────────────────
 
 of_conversation: Final = loading.of_conversation
 

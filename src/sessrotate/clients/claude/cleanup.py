@@ -460,6 +460,8 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+# ── how it calls us ───────────────────────────────────────────────────────────────────────────────
+
 _REPEATING: Final = ((2, 1, 112), (2, 1, 160))
 """Versions, from one to before another, that forget at a compaction which rows are on the disk."""
 

@@ -1,6 +1,6 @@
 """The gist of a Claude Code row and its uuid, told by the types of its blocks.
 
-Rule: what is told of a line is what `view.of_view` says of its view, and its uuid is its key. Only
+Rule: what is told of a line is what `view.gist_of` says of its view, and its uuid is its key. Only
 where that takes more than types (the decoder declines the line, a message mixes kinds, a tool gave
 a picture) a view is made. No text of a message is copied. Of a line that is too long to be held,
 or of more than `MOST_OBJECTS`, the beginning decides.
@@ -84,7 +84,7 @@ def gists(lines: Iterable[Line]) -> Iterator[Told]:
             else:
                 found = _of_row(row)
                 key = _key(row)
-            gist = found or view.of_view(
+            gist = found or view.gist_of(
                 claude_view.view(Record(0, at, bytes(line), size, is_ended))
             )
         yield gist, key, line, at, size, is_ended
@@ -101,7 +101,7 @@ def _of_row(row: Turn) -> Gist | None:
     if said is None and row.attachment is not None and row.attachment.type == _QUEUED:
         return None
     if said is None:
-        return Gist(view.of_note(speaker, row.subtype or row.type or ""), row.timestamp)
+        return Gist(view.kind_of_note(speaker, row.subtype or row.type or ""), row.timestamp)
     message = row.message
     if message is None or not isinstance(message.content, list):
         return Gist(said, row.timestamp)
@@ -170,7 +170,7 @@ def _of_beginning(line: bytes) -> LineKind:
             word = _text(value) if name == "type" else word
     speaker = KINDS.get(word, "other")
     if not is_message:
-        return view.of_note(speaker, word)
+        return view.kind_of_note(speaker, word)
     if _BASE64 in line:
         return "images"
     # The model's rows have their type behind the message, which is not in sight.

@@ -118,6 +118,9 @@ def _is_before(version: str | None, first: tuple[int, int, int]) -> bool:
 if TYPE_CHECKING:
     from sessrotate.clients.claude.rows import Compaction, Name, Row
 
+
+# ── which rows outlive a compaction ───────────────────────────────────────────────────────────────
+
 HEADER_TYPE: Final = "segment_header"
 
 TRANSCRIPT: Final = frozenset({"user", "assistant", "system", "attachment"})

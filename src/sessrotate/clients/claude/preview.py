@@ -167,6 +167,9 @@ def standing(head: bytes, tail: bytes, *, is_whole: bool) -> Standing:
 if TYPE_CHECKING:
     from sessrotate.parsing import Record
 
+
+# ── what the session is called ────────────────────────────────────────────────────────────────────
+
 WARM_UP: Final = "Warmup"
 """What 2.0.x asks its agents, and nobody else, at the start of a session."""
 

@@ -1,7 +1,7 @@
 """The `Reader` of Claude Code: what the records of its sessions say.
 
 Rule: each answer comes from the module beside it that knows it: `view`, `kinds`, `thread`,
-`branches`, `agents`, `preview`, `titles`. Only the rows from before the last compaction that a
+`branches`, `agents`, `preview`. Only the rows from before the last compaction that a
 resume loads are found here: those that a rotation carries (`carried_lines`), in another way. The
 segments are read from the newest back, plain or compressed, and only while rows are missing. A row
 that is nowhere is left out, as clients do.

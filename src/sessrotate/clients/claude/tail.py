@@ -99,6 +99,8 @@ def _followed(cursor: Cursor, shape: json_line.Shape) -> dict[str, Any]:
     return found
 
 
+# ── the tail ──────────────────────────────────────────────────────────────────────────────────────
+
 PER_NAME: Final = 120
 """What CPython takes for a uuid, with its share of a set."""
 

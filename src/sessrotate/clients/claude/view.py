@@ -231,6 +231,9 @@ def _tokens(usage: Usage | None) -> Tokens | None:
 if TYPE_CHECKING:
     from sessrotate.clients.claude.rows import Shown
 
+
+# ── what the user typed ───────────────────────────────────────────────────────────────────────────
+
 _OF_THE_CLIENT: Final = (
     "<local-command-caveat>",
     "<local-command-stdout>",

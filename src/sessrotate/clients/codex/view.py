@@ -267,6 +267,8 @@ _VIEWS: Final[dict[type, Callable[[Any], View]]] = {
 }
 
 
+# ── what the user typed ───────────────────────────────────────────────────────────────────────────
+
 _OF_THE_CLIENT: Final = (
     "# agents.md instructions",
     "<environment_context>",

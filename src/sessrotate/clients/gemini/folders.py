@@ -283,6 +283,8 @@ def _size(path: Path) -> int:
     return bytes_in(path)
 
 
+# ── whether one file has all of the other ─────────────────────────────────────────────────────────
+
 _PIECE: Final = 1 << 20
 
 _ID: Final = re.compile(rb'\s*\{\s*"id"')

@@ -168,6 +168,8 @@ def _digest(kind: bytes, words: str) -> bytes:
     return kind + xxhash.xxh3_128_digest(words.encode("utf-8", "surrogatepass"))
 
 
+# ── what a resume loads ───────────────────────────────────────────────────────────────────────────
+
 _REWIND: Final = b'"$rewindTo"'
 
 

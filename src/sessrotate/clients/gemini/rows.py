@@ -137,6 +137,8 @@ def id_at(line: bytes) -> str | None:
     return found[1].decode("utf-8", "replace") if found is not None else None
 
 
+# ── what replaces all messages ────────────────────────────────────────────────────────────────────
+
 MARKER: Final = b'"messages"'
 """Bytes that every boundary line has, however it is spaced.
 

@@ -168,6 +168,8 @@ def _tokens(cost: Cost) -> Tokens:
     return Tokens(max(0, sent - cached), cached, 0, output + thoughts)
 
 
+# ── what the user said ────────────────────────────────────────────────────────────────────────────
+
 OF_CLIENT: Final = ("<session_context>", "<hook_context>")
 
 SNAPSHOT: Final = "<state_snapshot>"
