@@ -3,12 +3,13 @@
 
 Promise: `help.txt`, which `--help` prints, and docs/guide/cli.md follow from the commands alone;
 the table in docs/internals/protocol.md follows from the rows by which a crash is recovered, and the
-file in docs/guide/scheduling.md from the settings. Rule: nobody edits them, so what they say is
-what the program does.
+file in docs/guide/scheduling.md from the settings; tests/README.md from the tests' first lines.
+Rule: nobody edits them, so what they say is what the program does.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import sys
@@ -28,6 +29,19 @@ DOCS = Path(__file__).parents[1] / "docs"
 GUIDE = DOCS / "guide" / "cli.md"
 PROTOCOL = DOCS / "internals" / "protocol.md"
 SCHEDULING = DOCS / "guide" / "scheduling.md"
+TESTS = DOCS.parent / "tests"
+SOURCE = DOCS.parent / "src" / "sessrotate"
+
+TESTS_HEAD = """\
+# Tests
+
+`scripts/docs.py` generates this page. A file of tests has the name of the module that it tests:
+`fs/test_exact.py` is about `fs/exact.py`. The files below ask something of several modules, or of a
+part of one. [Testing](../docs/internals/testing.md) says what runs when.
+
+| file | what it is about |
+|---|---|
+"""
 
 HEAD = """\
 # The command line
@@ -100,6 +114,18 @@ def with_settings(page: str) -> str:
     )
 
 
+def tests() -> str:
+    """Return the page of the tests that have no module's name: what each is about."""
+    rows = []
+    for path in sorted(TESTS.rglob("test_*.py")):
+        name = path.relative_to(TESTS)
+        module = SOURCE / name.with_name(path.stem.removeprefix("test_"))
+        if not (module.is_dir() or module.with_suffix(".py").exists()):
+            said = (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n\n")[0]
+            rows.append(f"| `{name.as_posix()}` | {' '.join(said.split())} |")
+    return TESTS_HEAD + "\n".join([*rows, ""])
+
+
 def main() -> int:
     """Write or check the files; return the exit code."""
     found = pages()
@@ -108,6 +134,7 @@ def main() -> int:
         GUIDE: guide(found),
         PROTOCOL: with_rows(PROTOCOL.read_text()),
         SCHEDULING: with_settings(SCHEDULING.read_text()),
+        TESTS / "README.md": tests(),
     }
     if sys.argv[1:] == ["--check"]:
         stale = [path.name for path, text in wanted.items() if path.read_text() != text]
