@@ -15,8 +15,7 @@ import jsonschema
 import pyte
 import pytest
 
-from sessrotate import clients, find
-from sessrotate import render as render_common
+from sessrotate import clients, find, render
 from sessrotate.reports import discovery
 from sessrotate.retention import put_away
 from sessrotate.system import disk_use, in_use
@@ -223,7 +222,7 @@ def test_what_rotating_gains_is_known_where_nothing_is_to_be_cut_or_by_a_scan(ho
     assert deep[ID] == planned["disk"]["bytes_gained"]
     heading, row, _ = table(called("list", "--deep").out)
     assert "gain" in heading
-    assert render_common.size(deep[ID]) in row
+    assert render.size(deep[ID]) in row
     assert ids("--deep", "--sort", "gain") == [ID, OTHER]
     home.rotate()
     assert {each["session"]: each["gain_bytes"] for each in listed()}[ID] in {0, None}

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sessrotate import render as render_common
-from sessrotate import units
+from sessrotate import render, units
 from sessrotate.archive import place
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
@@ -267,7 +266,7 @@ def test_a_live_file_that_its_client_may_trim_is_on_the_disk_once(home: Home) ->
     taken = disk_use.of(home.live, home.live.with_suffix(""))
     assert found["disk_bytes"] == taken
     assert found["side_bytes"] == 0
-    assert f"Claude Code {render_common.size(taken)} (" in called().out
+    assert f"Claude Code {render.size(taken)} (" in called().out
 
 
 @pytest.mark.parametrize("words", [("tidy", "-y"), ("run",)], ids=" ".join)

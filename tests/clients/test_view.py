@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sessrotate.clients import view
-from sessrotate.clients.claude import preview as claude_titles
+from sessrotate.clients.claude import preview as claude_preview
 from sessrotate.clients.claude import view as claude_view
 from sessrotate.clients.claude.rows import shown_of
 from sessrotate.clients.view import Text
@@ -26,7 +26,7 @@ def test_a_session_is_called_by_a_prompt_and_by_all_but_commands() -> None:
         shown = shown_of(line)
         assert found is not None
         assert shown is not None
-        titles, is_prompt = claude_titles.is_listed(shown), view.is_prompt(found)
+        titles, is_prompt = claude_preview.is_listed(shown), view.is_prompt(found)
         assert is_prompt == titles, line
         is_typed = view.is_typed(found)
         is_command = is_typed and str(row["message"]["content"]).startswith("<command-")

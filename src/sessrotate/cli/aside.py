@@ -6,7 +6,7 @@ from sessrotate import find
 from sessrotate.cli import driver, streams
 from sessrotate.cli.options import DryRun, Session, Wait, Yes
 from sessrotate.in_place import aside
-from sessrotate.render import in_place as render_aside
+from sessrotate.render import in_place as render_in_place
 from sessrotate.render.outcomes import Shown
 
 
@@ -24,9 +24,9 @@ def command(
     the archive in its new place.
     """
     planned = aside.plan(find.archive_of(find.path_of(session)))
-    streams.write_lines(render_aside.aside_plan(planned))
+    streams.write_lines(render_in_place.aside_plan(planned))
 
     def do() -> Shown:
-        return Shown(render_aside.put_aside(planned.place, aside.execute(planned, wait)))
+        return Shown(render_in_place.put_aside(planned.place, aside.execute(planned, wait)))
 
     driver.carry_out(Shown(is_anything=True), do, driver.Options(dry_run=dry_run, yes=yes))

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import names
-from sessrotate import parsing as lines
+from sessrotate import names, parsing
 from sessrotate.clients.preview import Agent, Sight, Title
 from sessrotate.clients.protocol import Format, Reading
 from sessrotate.parsing import Record
@@ -64,7 +63,7 @@ def sessions(_prefix: str = "") -> Iterator[Path]:
     return iter(())
 
 
-records: Final = lines.records
+records: Final = parsing.records
 
 
 def said(

@@ -87,7 +87,7 @@ def compaction(boundary: Boundary | None) -> tuple[str, str, str]:
     return when, safe_text.clipped(boundary.trigger or "-", 12), tokens
 
 
-# ── what  says ────────────────────────────────────────────────────────────────────────────────────
+# ── what `split` says ─────────────────────────────────────────────────────────────────────────────
 
 
 def split_json(

@@ -217,10 +217,10 @@ def in_words(policy: Policy) -> str:
                 None if policy.keep_within is None else units.span(policy.keep_within),
                 "the segments within {} of the newest one",
             ),
-            *((many(policy), _newest(period, many(policy))) for _, period, many, _ in _PERIODS),
         )
         if value
     ]
+    holds += [_newest(period, many) for _, period, of, _ in _PERIODS if (many := of(policy))]
     goes = []
     if policy.max_age is not None:
         goes.append(f"segments older than {units.span(policy.max_age)}")
@@ -236,7 +236,7 @@ def in_words(policy: Policy) -> str:
     return " ".join(part for part in (kept, removed, always) if part)
 
 
-def _newest(period: str, many: int | None) -> str:
+def _newest(period: str, many: int) -> str:
     """Return what is kept of so many periods."""
     if many == 1:
         return f"the newest segment of the last {period} that has one"

@@ -20,15 +20,6 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET
 
 from sessrotate.clients.codex import rows
-from sessrotate.clients.codex.rows import (
-    CompletedItem,
-    Event,
-    EventMsg,
-    Message,
-    ResponseItem,
-    Row,
-    texts,
-)
 from sessrotate.clients.common import text
 from sessrotate.clients.preview import Continues
 from sessrotate.clients.view import (
@@ -298,39 +289,39 @@ _TAG: Final = re.compile(r"\s*(?:<image(?: name=[^>]*)?>|</image>)\s*")
 """What stands around a picture, each in a text of its own (0.142.5 names the picture)."""
 
 
-def is_summary(message: Message) -> bool:
+def is_summary(message: rows.Message) -> bool:
     """Return whether a message is what a compaction left of the conversation."""
     if "compaction.summary" in message.passthrough.content_item_kinds:
         return True
-    first = next(iter(texts(message.content)), "")
+    first = next(iter(rows.texts(message.content)), "")
     return message.role == "user" and first.startswith(_SUMMARY)
 
 
-def is_of_client(message: Message) -> bool:
+def is_of_client(message: rows.Message) -> bool:
     """Return whether a message of the user is the client's: instructions, the environment."""
     origins = [each.provenance for each in message.passthrough.content_item_metadata]
     if origins:
         return not any(each is not None and each.type == "user" for each in origins)
-    said = (each.lstrip()[:40].lower() for each in texts(message.content))
+    said = (each.lstrip()[:40].lower() for each in rows.texts(message.content))
     return any(each.startswith(_OF_THE_CLIENT) for each in said)
 
 
-def prompt(row: Row) -> str | None:
+def prompt(row: rows.Row) -> str | None:
     """Return what the user asked in a row, None if it is no prompt of a user.
 
     A prompt is in a file twice: as what is sent, and as an event, from which the client takes a
     session's preview (0.36 and later). Both are prompts.
     """
     match row:
-        case EventMsg(payload=Event(type="user_message", message=str(said))):
+        case rows.EventMsg(payload=rows.Event(type="user_message", message=str(said))):
             return _typed(said)
-        case EventMsg(
-            payload=Event(type="item_completed", item=CompletedItem("UserMessage") as it)
+        case rows.EventMsg(
+            payload=rows.Event(type="item_completed", item=rows.CompletedItem("UserMessage") as it)
         ):
-            return _typed(*texts(it.content))
-        case ResponseItem(payload=Message(role="user") as sent):
+            return _typed(*rows.texts(it.content))
+        case rows.ResponseItem(payload=rows.Message(role="user") as sent):
             if not is_of_client(sent) and not is_summary(sent):
-                return _typed(*texts(sent.content))
+                return _typed(*rows.texts(sent.content))
     return None
 
 
