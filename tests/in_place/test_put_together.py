@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate import doctor, fs, names
-from sessrotate.archive import trimmed as archive_trimmed
+from sessrotate.archive import live_tail as archive_trimmed
 from sessrotate.clients.claude import cleanup
 from sessrotate.clients.claude import client as claude
 from sessrotate.errors import InUseError, RefusedError, StorageError

@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec.structs import asdict
 
-from sessrotate.archive import found_files, live_tail, misfits, record, trimmed
+from sessrotate.archive import found_files, live_tail, misfits, record
 from sessrotate.archive.found_files import FoundFiles
 from sessrotate.archive.late_lines import is_at, of_waiting, residue
 from sessrotate.archive.live_tail import Cut
@@ -99,7 +99,7 @@ class State(FoundFiles, frozen=True, kw_only=True):
         segments = [entry.segment for entry in self.listed.segments] if self.listed else []
         archived = tuple(segment_set.cuts(segments))
         if self.kept:
-            return (*archived, trimmed.told(self.kept, self.place.session))
+            return (*archived, live_tail.trimmed(self.kept, self.place.session))
         if self.cut is None or self.cut.is_same or not segments:
             return archived
         kept, before = self.cut.boundary.offset - self.prefix, segments[-1]
@@ -165,7 +165,7 @@ def _cut(found: FoundFiles, listed: Manifest | None) -> Cut | None:
         return cut
     # Somebody else may have changed what stands there, and it goes with the next swap.
     before = Span(len(headers.live_line(header)), cut.boundary.offset)
-    return cut if trimmed.are_archived(live, before, found.place, listed) else None
+    return cut if live_tail.are_archived(live, before, found.place, listed) else None
 
 
 def _listed(found: FoundFiles, match: Match) -> Manifest | None:

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from sessrotate import clients, find, names, render
-from sessrotate.archive import live_tail, owner, place, restored, state, trimmed
+from sessrotate.archive import live_tail, owner, place, restored, state
 from sessrotate.archive.place import Place
 from sessrotate.cli import streams
 from sessrotate.cli.options import Every, Json, ManySegments, Quiet, one_of
@@ -168,6 +168,6 @@ def _lines(path: Path, problems: Sequence[Problem], summary: str) -> Iterator[st
     for problem in problems:
         yield render.located(name, problem.detail)
     if any(problem.kind == "cut" and problem.index is not None for problem in problems):
-        yield render.located(name, trimmed.PREVENTION)
+        yield render.located(name, live_tail.KEEPS_TRIMMED)
     if all(problem.kind == "pruned" for problem in problems):
         yield f"{name}: {summary}"

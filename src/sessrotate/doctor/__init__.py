@@ -36,7 +36,6 @@ from sessrotate.archive import (
     record,
     restored,
     state,
-    trimmed,
 )
 from sessrotate.archive.owner import Places
 from sessrotate.archive.place import Place
@@ -145,7 +144,7 @@ def _archive(where: Place, sound: set[Path]) -> Iterator[Finding]:
             yield from _restored(found, say)
             details = [problem.detail for problem in found.cuts]
             if details:
-                then = _swept(where) if found.kept else [trimmed.PREVENTION]
+                then = _swept(where) if found.kept else [live_tail.KEEPS_TRIMMED]
                 yield say("cut", why=" ".join([*details, *then]))
             if found.is_rotated and not fleet.may_lack_rows(found):
                 sound.add(where.live)
@@ -339,7 +338,7 @@ def _live_file(path: Path, places: Places) -> Iterator[Finding]:
 def _trimmed(path: Path, where: Place) -> Iterator[Finding]:
     """Yield what a client kept of a session that was never rotated."""
     if files := where.client.trims.replaced(where.live, where.session):
-        details = [trimmed.told(files, where.session).detail, *_swept(where)]
+        details = [live_tail.trimmed(files, where.session).detail, *_swept(where)]
         yield finding("cut", path, where.session, why=" ".join(details))
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sessrotate import clients, fs
-from sessrotate.archive import late_lines, state, trimmed
+from sessrotate.archive import late_lines, live_tail, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent, Mark, Swap
 from sessrotate.archive.state import State
@@ -82,7 +82,7 @@ def look(found: State, stack: ExitStack) -> Kept | None:
 
 
 def _follows(old: Source, new: Source, place: Place) -> int:
-    at = trimmed.goes_on_at(old, new)
+    at = live_tail.goes_on_at(old, new)
     if at is None:
         raise RefusedError(
             f"Claude Code trimmed the session, and it is uncertain whether "

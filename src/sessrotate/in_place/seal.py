@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from sessrotate import fs, names, units
-from sessrotate.archive import clock, live_tail, state, trimmed
+from sessrotate.archive import clock, live_tail, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent
 from sessrotate.archive.state import State
@@ -72,7 +72,7 @@ def is_overtaken(found: State) -> bool:
         return False
     if not found.is_pack_known or (found.match == "kept" and begun.moves_nothing):
         return False
-    return trimmed.goes_on_at(pack, live) is not None
+    return live_tail.goes_on_at(pack, live) is not None
 
 
 def take_back(found: State) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessrotate import clients, fs, names, platforms
-from sessrotate.archive import away_file, owner, place, restored, state, trimmed
+from sessrotate.archive import away_file, live_tail, owner, place, restored, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import PutAway
 from sessrotate.archive.state import State
@@ -207,7 +207,7 @@ def _checked(
         )
     away_file.check_single(where)
     if kept := where.client.trims.replaced(where.live, where.session):
-        raise RefusedError(trimmed.told(kept, where.session).detail)
+        raise RefusedError(live_tail.trimmed(kept, where.session).detail)
     in_use.check_unused(where, source.identity(), wait=wait, or_live=False, fd=source.fd)
     beside = where.client.beside.beside(where.live, where.session, near)
     items = {name: (where.live.parent / name).lstat() for name in beside}
