@@ -217,7 +217,7 @@ def rotate(job: Call, least: int) -> None:
     client has announced, nothing is done.
     """
     from sessrotate.hook import compaction, notes  # noqa: PLC0415 - as above
-    from sessrotate.in_place import fleet, operations, put_together  # noqa: PLC0415 - as above
+    from sessrotate.in_place import fleet, operations, restore  # noqa: PLC0415 - as above
 
     where = job.where
     if job.problem is not None:
@@ -232,7 +232,7 @@ def rotate(job: Call, least: int) -> None:
             _await_trim(job)
     with suppress(OSError):
         is_small = where.live.stat().st_size < least
-        is_due = put_together.is_due(where.live, where.session)
+        is_due = restore.is_trimmed(where.live, where.session)
         if is_small and not is_due and not fleet.may_be_rewound(where.live):
             return
     with suppress(OSError, RefusedError):  # on a full disk, try all the same

@@ -20,7 +20,7 @@ from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.clients.common import is_folder
 from sessrotate.errors import NotASessionError, SessrotateError, printable
-from sessrotate.in_place import obstacles, operations, put_together
+from sessrotate.in_place import obstacles, operations, restore
 from sessrotate.in_place.operations import RestoredError
 from sessrotate.in_place.outcome import Outcome, Result, Usual, each, failure
 from sessrotate.segments import headers
@@ -88,7 +88,7 @@ def _is_plain(path: Path) -> bool:
 
 
 def _is_to_heal(path: Path) -> bool:
-    return put_together.is_due(path, path.stem) or may_be_rewound(path)
+    return restore.is_trimmed(path, path.stem) or may_be_rewound(path)
 
 
 def _found(is_wanted: Callable[[Path, int], bool], known: Known | None) -> list[tuple[Place, int]]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
-    from sessrotate.in_place.put_together import Kept
+    from sessrotate.in_place.restore import Kept
     from sessrotate.in_place.rotate import RotationPlan
     from sessrotate.system.source import Source
 

@@ -36,7 +36,6 @@ from sessrotate.in_place import (
     aside,
     gain,
     obstacles,
-    put_together,
     rebuild_manifest,
     recover,
     restore,
@@ -116,7 +115,7 @@ def plan_session(
     _check_wanted(where, by_itself=by_itself)
     with storage("read the session"), state.opened(where) as there, ExitStack() as stack:
         _check_here(there)
-        kept = put_together.look(there, stack)
+        kept = restore.kept_of(there, stack)
         together, gained = (0, 0) if kept is None else (kept.size, gain.of_kept(kept))
         finishing = gain.of_finishing(there)
         recovery = replace(recover.plan(there), gained=finishing.gained)
@@ -175,10 +174,10 @@ def rotate_session(
             recovered, found = stack.enter_context(_settled(where, wait))
             _check_wanted(where, by_itself=by_itself)
             before, together = gain.measured(where), 0
-            if put_together.is_due(where.live, where.session):
+            if restore.is_trimmed(where.live, where.session):
                 stack.close()
                 with progress("Putting together", 0) as writing:
-                    together = put_together.put_together(where, wait, writing, live=live)
+                    together = restore.put_together(where, wait, writing, live=live)
                 found = stack.enter_context(state.opened(where))
             _check_here(found)
             size = found.live.size() if found.live is not None else 0
