@@ -36,11 +36,11 @@ from sessrotate.in_place import (
     aside,
     gain,
     obstacles,
-    rebuild_manifest,
     recover,
     restore,
     rotate,
     seal,
+    sealed_segments,
     swap,
 )
 from sessrotate.in_place.gain import DiskUse
@@ -123,7 +123,7 @@ def plan_session(
             command = f"sessrotate restore {printable(where.session)}"
             how = RestoredError if by_itself else RefusedError
             raise how(f"{recovery.sentence} `{command}` does that now.")
-        found = rebuild_manifest.as_if(there) if recovery.deed == "rebuild" else there
+        found = sealed_segments.as_if_rebuilt(there) if recovery.deed == "rebuild" else there
         size = found.live.size() if found.live is not None else 0
         with progress("Reading", size) as reading:
             planned = rotate.prepare(found, reading, adopt=adopt)

@@ -22,7 +22,7 @@ from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent, Rule
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, printable
-from sessrotate.in_place import aside, gain, rebuild_manifest, seal, sealed_copies, swap, waiting
+from sessrotate.in_place import aside, gain, seal, sealed_segments, swap, waiting
 
 Deed = Literal["nothing", "undo", "finish", "rebuild", "put back"]
 
@@ -56,7 +56,7 @@ def plan(found: State) -> Recovery:
 
     Raises DamagedError if that cannot be told.
     """
-    if rebuild_manifest.is_lost(found):
+    if sealed_segments.is_manifest_lost(found):
         return Recovery(
             "rebuild",
             f"The {names.MANIFEST} of the archive is gone or damaged: the next run rebuilds it.",
@@ -199,7 +199,7 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
     is_gone = found.is_gone and found.pack is not None
     said = [todo.past, *_kept(place, todo.kept)]
     if todo.deed == "rebuild":
-        rebuild_manifest.rebuild(found)
+        sealed_segments.rebuild_manifest(found)
         stack.close()
         with settled(place, wait) as (then, _):  # what else is left can only now be judged
             return replace(
@@ -208,7 +208,7 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
     if found.drafted in {"old", "live"}:  # it goes before the pack, by which it is known
         fs.remove_files(place.archive, [names.DRAFT])
     if todo.deed == "finish":
-        sealed_copies.repair(found)  # before the pack goes, which has what they are copies of
+        sealed_segments.repair(found)  # before the pack goes, which has what they are copies of
     extra = state.uncounted(found) if todo.deed == "undo" else ()
     is_overtaken = todo.deed == "undo" and seal.is_overtaken(found)
     if is_overtaken:  # by a trim that came since `was_taken_back` looked

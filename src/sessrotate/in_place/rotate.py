@@ -21,9 +21,9 @@ from sessrotate.archive.record import HEAD, Intent, Mark, Swap
 from sessrotate.archive.state import State
 from sessrotate.clients.in_place import NEXT_COMPACTION, Archived, Carried, LivePlan
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
-from sessrotate.in_place import obstacles, sealed_copies, swap
+from sessrotate.in_place import obstacles, sealed_segments, swap
 from sessrotate.in_place.obstacles import strangers
-from sessrotate.in_place.sealed_copies import Copying
+from sessrotate.in_place.sealed_segments import Copying
 from sessrotate.in_place.waiting import packs
 from sessrotate.model import FileIdentity, SealedSegment, Segment, Span
 from sessrotate.segments import compressed, headers, manifest, scan
@@ -330,12 +330,12 @@ def execute(
                     shift=planned.prefix - planned.start,
                     spare=planned.bytes_after,
                 )
-                sealed_copies.write(copying, second)
+                sealed_segments.write(copying, second)
                 begun = _write(planned, found, source, listed, draft)
                 swap.begin(place, source, begun)
                 if begun.count:  # before the swap: nothing behind it needs room
                     fs.create_file_at_once(place.archive / names.MANIFEST, data)
-                sealed_copies.name(copying)
+                sealed_segments.name(copying)
                 return swap.swap(place, source, draft, begun, was=planned.source, wait=wait)
 
 

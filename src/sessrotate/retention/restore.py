@@ -35,7 +35,7 @@ from sessrotate.errors import (
     printable,
     storage,
 )
-from sessrotate.in_place import obstacles, operations, rebuild_manifest, recover
+from sessrotate.in_place import obstacles, operations, recover, sealed_segments
 from sessrotate.in_place import restore as whole_again
 from sessrotate.in_place.obstacles import Need
 from sessrotate.in_place.outcome import Outcome, Result
@@ -231,7 +231,9 @@ def _planned(there: State, wanted: WantedBack, away: Away | None = None) -> WayB
     where = there.place
     if not there.is_away:
         owner.check_unmoved(where)
-    found = rebuild_manifest.as_if(there) if rebuild_manifest.is_lost(there) else there
+    found = (
+        sealed_segments.as_if_rebuilt(there) if sealed_segments.is_manifest_lost(there) else there
+    )
     in_trash, gone = pruned(found, found.listed)
     is_here = away is not None or not found.is_away
     is_coming = is_here and (found.is_away or (found.is_gone and found.is_rotated))

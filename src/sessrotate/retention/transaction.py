@@ -24,7 +24,7 @@ from sessrotate.archive import state
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
-from sessrotate.in_place import rebuild_manifest
+from sessrotate.in_place import sealed_segments
 from sessrotate.model import SealedSegment
 from sessrotate.segments import manifest
 from sessrotate.segments.manifest import Manifest
@@ -97,7 +97,7 @@ def check_finished(found: State) -> None:
 def check_listed(found: State) -> None:
     """Raise DamagedError if the archive has lost its manifest."""
     is_headless = found.manifest is None and found.live is None and found.problem is not None
-    if is_headless or rebuild_manifest.is_lost(found):
+    if is_headless or sealed_segments.is_manifest_lost(found):
         raise DamagedError(str(found.problem))
 
 
