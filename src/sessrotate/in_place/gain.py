@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from sessrotate.archive.place import Place
     from sessrotate.archive.state import State
-    from sessrotate.in_place.restore import Kept
     from sessrotate.in_place.rotate import RotationPlan
     from sessrotate.system.source import Source
 
@@ -180,13 +179,13 @@ def _of_leftovers(found: State) -> int:
     return disk_use.of(where.live, *files) - disk_use.of(where.live)
 
 
-def of_kept(kept: Kept) -> int:
-    """Return about how many bytes the disk gains by a rotation, of what a client kept.
+def of_kept(parts: Sequence[tuple[Source, Span]]) -> int:
+    """Return about how many bytes the disk gains by a rotation, of the files that a client kept.
 
-    Each of its files has most of the one before once more. Reads samples.
+    Each of them has most of the one before once more; `parts` are what it has alone. Reads samples.
     """
-    files = sum(disk_use.allocated(os.fstat(source.fd)) for source, _ in kept.parts)
-    return files - sum(_stored(source, [span]) for source, span in kept.parts)
+    files = sum(disk_use.allocated(os.fstat(source.fd)) for source, _ in parts)
+    return files - sum(_stored(source, [span]) for source, span in parts)
 
 
 def _stored(source: Source, spans: Sequence[Span]) -> int:

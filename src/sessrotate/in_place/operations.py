@@ -116,7 +116,7 @@ def plan_session(
     with storage("read the session"), state.opened(where) as there, ExitStack() as stack:
         _check_here(there)
         kept = restore.kept_of(there, stack)
-        together, gained = (0, 0) if kept is None else (kept.size, gain.of_kept(kept))
+        together, gained = (0, 0) if kept is None else (kept.size, gain.of_kept(kept.parts))
         finishing = gain.of_finishing(there)
         recovery = replace(recover.plan(there), gained=finishing.gained)
         if there.intent is not None and there.intent.operation == "restore" and recovery.sentence:
