@@ -99,7 +99,7 @@ class Rotate(Table, frozen=True):
 
 
 class Archive(Table, frozen=True):
-    """Move whole sessions out of the client's folder. Nothing is lost."""
+    """Move whole sessions to where no client looks. Nothing is lost."""
 
     older_than: Annotated[
         Age | None,
@@ -124,7 +124,7 @@ class Codex(Table, frozen=True):
         _is(
             "Have each run compress sessions unused for at least this long; the minimum is a day. "
             "Programs that look for *.jsonl no longer see them. If this is not set, `tidy` still "
-            "compresses those unused for 7 days; if it is false, it does not either.",
+            "compresses those unused for 7 days; if it is false, `tidy` compresses none.",
             "7d",
         ),
     ] = None
