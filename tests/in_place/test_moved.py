@@ -301,6 +301,19 @@ def test_a_list_says_of_a_live_tail_alone_how_much_is_missing(home: Home) -> Non
     assert "sessrotate doctor" in ended.err
 
 
+@pytest.mark.parametrize("left", [None, b"{"])
+def test_a_list_says_of_a_lost_manifest_nothing_of_missing_history(
+    home: Home, left: bytes | None
+) -> None:
+    path = home.archive / "manifest.json"
+    path.unlink()
+    if left is not None:
+        path.write_bytes(left)
+    ended = called("list")
+    assert "manifest.json" in ended.err
+    assert "missing" not in ended.err
+
+
 def test_a_fork_by_a_client_is_a_session_of_its_own(home: Home) -> None:
     """A client copies all rows, ours too, and writes its own id into each of them."""
     other = "22222222-0000-4000-a000-000000000007"

@@ -221,7 +221,7 @@ def of_place(
         if held.is_busy:
             # A rotation was interrupted: all of it is there, and the next run puts it in segments.
             held = replace(held, content_bytes=header.start)
-        else:
+        elif held.content_bytes is not None:  # or it cannot be read, which is said
             gone = f"{amount(header.start)} of history is missing here"
             unread(str(where.archive), f"{gone}: `sessrotate doctor` says more")
     edges = newest or file_edges.NOTHING

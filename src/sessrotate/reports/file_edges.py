@@ -256,6 +256,9 @@ def archive_of(where: Place, unread: Unread, live: Edges | None = None) -> Archi
             found = found if counted is None else _listed(where, counted, found)
         elif told.away is None:
             found = replace(found, content_bytes=None)
+            if not (is_whole or found.is_busy):
+                gone = f"its {names.MANIFEST} is gone: `sessrotate doctor` says more"
+                unread(str(where.archive), gone)
     except SessrotateError as error:
         unread(str(where.archive), str(error))
         found = replace(found, content_bytes=None)
