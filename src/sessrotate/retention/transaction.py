@@ -30,7 +30,7 @@ from sessrotate.segments import manifest
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system import locks
 
-REBUILT: Final = "its pins were lost with its manifest: to allow pruning, pass --accept-rebuilt"
+REBUILT: Final = "its pins were lost with its manifest (--accept-rebuilt allows pruning)"
 """Why nothing of an archive is pruned or freed before its owner agrees."""
 
 
