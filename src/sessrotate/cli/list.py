@@ -41,8 +41,8 @@ def command(
     min_size: Annotated[
         int | None,
         sized(
-            "Only sessions whose live file, or archive if put away, has at least this size, e.g. "
-            "100M."
+            "Only sessions whose live file (if put away, the archive) has at least this size, "
+            "e.g. 100M."
         ),
     ] = None,
     older_than: Annotated[

@@ -36,7 +36,7 @@ def command(
     *,
     last: Annotated[
         bool,
-        flag("--last-run", "Undo the last run that is not yet undone: `tidy`, `run`, `--all`."),
+        flag("--last-run", "Undo the last run that you have not undone yet."),
     ] = False,
     number: Annotated[
         int | None,
@@ -88,8 +88,8 @@ def command(
     session by name.
 
     One session that you name is restored at once. For everything else, you see the plan first and
-    confirm it. --run N undoes run N: `tidy`, `run`, --all, or a command for which you named several
-    sessions. It names sessions that have changed since then, and leaves them as they are.
+    confirm it. A run is a `tidy`, a `run`, or a command for several sessions (or --all). --run N
+    names, and leaves alone, sessions that were rotated, restored, pruned or replaced since then.
     """
     others = [last, number is not None, every, shows_runs]
     one_of(sessions, any(others), "a SESSION or pass --last-run, --run N, --runs or --all")
