@@ -174,6 +174,41 @@ def test_a_live_file_that_does_not_go_on_from_its_archive_is_refused(
     assert finding["detail"] == text
 
 
+@pytest.mark.parametrize("misfit", MISFITS)
+def test_one_that_was_put_away_is_named_and_comes_back_as_it_was(
+    rotated: Home, misfit: Callable[[Home], None]
+) -> None:
+    misfit(rotated)
+    before = rotated.live.read_bytes()
+    assert command_line.called("archive", ID).code == 0
+    ended = command_line.called("doctor", "--json")
+    (finding,) = ended.document()["findings"]
+    helps = f"sessrotate restore --keep-rotated {ID}"
+    assert helps in finding["detail"]
+    assert str(rotated.live) not in finding["detail"]
+    if before:  # an emptied one comes back with its archive
+        refused = command_line.called("restore", ID)
+        assert (refused.code, helps in refused.err) == (77, True)
+    assert command_line.called(*helps.split()[1:]).code == 0
+    assert rotated.live.read_bytes() == before
+    (finding,) = command_line.called("doctor", "--json").document()["findings"]
+    assert MISFITS[misfit][0] in finding["detail"]
+
+
+@pytest.mark.parametrize("misfit", [older_whole, header_of_another_time, archive_older, emptied])
+def test_nothing_that_a_repair_may_need_is_pruned(
+    rotated: Home, misfit: Callable[[Home], None]
+) -> None:
+    assert command_line.called("prune", ID, "--keep-last", "2", "--yes").code == 0
+    misfit(rotated)
+    archived = {path.name for path in rotated.archive.rglob("*")}
+    ended = command_line.called(
+        "prune", ID, "--keep-last", "1", "--empty-trash", "--grace", "0", "--yes"
+    )
+    assert "needs a repair first" in ended.out
+    assert {path.name for path in rotated.archive.rglob("*")} == archived
+
+
 @pytest.mark.parametrize("misfit", [older_whole, header_of_another_time, emptied])
 def test_what_a_misfit_is_said_to_need_brings_the_archive_back(
     rotated: Home, misfit: Callable[[Home], None]

@@ -126,6 +126,12 @@ _LAST: Final = (
     "archive with what the file holds, and puts the old one aside."
 )
 
+_AWAY: Final = (
+    "It was put away: `sessrotate restore --keep-rotated {id}` brings it back as it was, and then "
+    "`sessrotate doctor` says what helps."
+)
+"""Of a session put away: its live file is in the archive, so that is the first to do."""
+
 
 def problem(
     found: FoundFiles,
@@ -159,6 +165,8 @@ def problem(
         return _left(found, listed)
     row = MISFITS[kind]
     text = f"{row.what} {row.help}" + ("" if kind in {"no manifest", "cut"} else f" {_LAST}")
+    if found.is_away:
+        text, name = f"{row.what} {_AWAY}", printable(str(found.live.path))
     return text.format(
         name=name,
         size=amount(found.live.size()),

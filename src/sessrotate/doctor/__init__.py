@@ -172,6 +172,8 @@ def _put_away(found: State, say: Say) -> Iterator[Finding]:
         yield say("interrupted: bringing back")
     elif is_half or any(map(names.is_leftover, found.listing)):
         yield say("interrupted: putting away")
+    elif found.problem is not None:
+        yield say("damaged: archive", why=found.problem)
     elif sizes.left_plain(where).gained:
         yield say("interrupted: plain")
     else:

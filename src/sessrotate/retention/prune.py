@@ -266,6 +266,8 @@ def _look(where: Place) -> Iterator[Holding]:
             held = "a client is running its session"
         if listed.is_rebuilt:
             held = transaction.REBUILT
+        if found.problem is not None:  # what helps may need every segment
+            held = "its session needs a repair first (`sessrotate doctor` says which)"
     with storage("look into the trash"):
         left = transaction.unsettled(listed, listing, transaction.in_trash(where))
     segments = load.of_manifest(where.archive, listing, listed)

@@ -104,11 +104,11 @@ def due_of(
             return Due(where, (), size, strangers, Unsettled(), whole, disk=disk, kept=kept)
         known = found.manifest
         left = transaction.unsettled(known, found.listing, there)
-    pruned = _pruned(known)
+    pruned, is_wrong = _pruned(known), found.problem is not None  # a repair may need them
     files = tuple(
         name
         for name, at in pruned.items()
-        if name in there and _is_over(at, now, grace) and not known.is_rebuilt
+        if name in there and _is_over(at, now, grace) and not known.is_rebuilt and not is_wrong
     )
     strangers = tuple(sorted(there.keys() - pruned.keys() - set(left.risen)))
     freed = sum(there[name] for name in files)
