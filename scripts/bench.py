@@ -27,7 +27,7 @@ import sys
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import generate_session
 from dice import MIB, RESULT_BYTES, Dice, parse_size, templates
@@ -58,12 +58,14 @@ print(*figures, posix.waitstatus_to_exitcode(status), file=sys.stderr)
 # `=>` is done before the clock starts.
 TABLE = """
 scan: Nothing is written. `grep` also counts lines that only quote a boundary.
-    5 times on {small} {large}
+    5 times on {small}
+    5 times on {large}
     sessrotate split --dry-run --json {it} | grep -cF compact_boundary {it} | wall ÷ 1, MiB 48
     sessrotate split --dry-run --json {it} | wc -l {it}
 
 codex: Compacted records have three quarters of the bytes.
-    5 times on {codex --size 400M --boundaries 40} {codex --size 1G --boundaries 4}
+    5 times on {codex --size 400M --boundaries 40}
+    5 times on {codex --size 1G --boundaries 4}
     sessrotate split --dry-run --json {it} | grep -cF '"compacted"' {it} | wall ÷ 1, MiB 48
     sessrotate split --dry-run --json {it} | wc -l {it}
 
@@ -73,12 +75,14 @@ gemini: Lines that repeat the conversation have nine tenths of the bytes.
     sessrotate split --dry-run --json {it} | wc -l {it}
 
 split: With digests, a manifest and all synced.
-    5 times on {small} {large}
+    5 times on {small}
+    5 times on {large}
     sessrotate split {it} --out {work}/out | {copy} | wall ÷ 1.5, MiB 48
     {split} => sessrotate stitch {work}/out -o {work}/whole | {copy} | MiB 48
 
 rotation: The whole command: plan, compression, proof and sync; then once more, with 20 MB more.
-    5 times on {small} {large}
+    5 times on {small}
+    5 times on {large}
     {put} => sessrotate rotate --json {live} | {zstd} | wall ÷ 2, CPU ÷ 1.5, MiB 64
     {rotated} => sessrotate rotate --json {live} | {put more} => {rotate}
 
@@ -199,29 +203,7 @@ told: printf '{{"session_id":"a","transcript_path":"{it}","hook_event_name":"Ses
 """What commands name in braces, besides files."""
 
 
-class Case(NamedTuple):
-    """Files or homes, each with its number of rounds, and rows: a table for each of the files."""
-
-    note: str
-    files: list[tuple[str, int]]
-    rows: list[list[str]]
-
-
-def case(block: str) -> Case:
-    """Read a case of the table."""
-    note, *lines = block.split("\n    ")
-    found = Case(note, [], [])
-    for line in lines:
-        rounds, times, files = line.partition(" times on ")
-        if times:
-            found.files.extend((file, int(rounds)) for file in re.findall(r"{(.*?)}", files))
-        else:
-            found.rows.append(line.split(" | "))
-    return found
-
-
-BLOCKS = (block.partition(": ") for block in TABLE.strip().split("\n\n"))
-CASES = {name: case(block) for name, _, block in BLOCKS}
+CASES = {case.partition(":")[0]: case.split("\n    ") for case in TABLE.strip().split("\n\n")}
 
 # ---- the files
 
@@ -261,23 +243,21 @@ def smaller(name: str) -> str:
 
 def make_home(home: Path, shape: Mapping[str, str]) -> None:
     """Make a home of this shape, whose sessions were last used a minute apart."""
-    count, boundaries, folders, share = (
-        int(shape[name]) for name in ("sessions", "boundaries", "folders", "rotated")
-    )
-    size, dice, rotated = parse_size(shape["size"].strip("~")), Dice(count, "home"), []
-    median = RESULT_BYTES[16]
+    count, folders, share = (int(shape[name]) for name in ("sessions", "folders", "rotated"))
+    size, dice, median = parse_size(shape["size"].strip("~")), Dice(count, "home"), RESULT_BYTES[16]
     newest = datetime.now(UTC) - timedelta(days=7)
+    rotated = []
     for number in range(count):
         folder = home / ".claude" / "projects" / f"-srv-demo-project-{number % folders}"
         folder.mkdir(parents=True, exist_ok=True)
         weight = dice.quantile(RESULT_BYTES) if shape["size"].startswith("~") else median
         options = generate_session.Options(
             size=size * weight // median,
-            boundaries=boundaries,
+            boundaries=int(shape["boundaries"]),
             seed=number,
             begin=newest - timedelta(minutes=number),
         )
-        path = folder / generate_session.name(options)
+        path = folder / options.name
         with path.open("wb", buffering=MIB) as file:
             ended = generate_session.generate(file, options).ended
         used = datetime.fromisoformat(ended).timestamp()
@@ -319,24 +299,25 @@ def run(command: str, files: Files) -> dict[str, float]:
     return found | ({"swap ms": float(swap[1]) * 1000} if swap else {})
 
 
-def measure(name: str, case: Case, files: Files, *, once: bool) -> None:
+def measure(case: list[str], files: Files, *, once: bool) -> None:
     """Print the tables of a case, and which targets are reached."""
+    title, *lines = case
+    rows = [line.split(" | ") for line in lines if " | " in line]
+    commands = list(dict.fromkeys(each for row in rows for each in row[:2]))
     columns = ("command", "beside", "wall s", "its", "÷", "CPU s", "its", "÷", "peak MiB", "target")
-    for it, times in case.files:
-        files["it"] = files[it]
-        files["twice"] = files[it.replace("sessions 2000", "sessions 4000")]
+    for times, it in (line.split(" times on ") for line in lines if " | " not in line):
+        files["it"] = it.format_map(files)
+        files["twice"] = it.replace("sessions 2000", "sessions 4000").format_map(files)
         warm = f"find {files['it']} -type f -exec cat {{}} + >{os.devnull}"
         subprocess.run(("sh", "-c", warm), check=True)
-        commands = list(dict.fromkeys(each for row in case.rows for each in row[:2]))
         runs: dict[str, list[dict[str, float]]] = {command: [] for command in commands}
-        rounds = 1 if once else times
-        for number in range(rounds):
-            say(f"{name}, {it}, round {number + 1} of {rounds}")
+        for number in range(1 if once else int(times)):
+            say(f"{title.partition(':')[0]}, {it}, round {number + 1} of {times}")
             for command in reversed(commands) if number % 2 else commands:
                 runs[command].append(run(command, files))
-        print(f"\n### {name}: {Path(files['it']).name}\n\n{case.note}\n\n| {' | '.join(columns)} |")
+        print(f"\n### {title}\n\nOn {Path(files['it']).name}:\n\n| {' | '.join(columns)} |")
         print("|---|---|" + "---:|" * 7 + "---|", flush=True)
-        for command, other, *limits in case.rows:
+        for command, other, *limits in rows:
             ours, its = medians(runs[command]), medians(runs[other])
             cells = [f"`{each.rpartition(' => ')[2]}`" for each in (command, other)]
             for unit in ("wall", "CPU"):
@@ -385,7 +366,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="sessrotate-bench-") as folder:
         files = Files(Path(folder), quick=options.quick)
         for name in options.only or CASES:
-            measure(name, CASES[name], files, once=options.quick)
+            measure(CASES[name], files, once=options.quick)
 
 
 if __name__ == "__main__":

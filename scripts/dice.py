@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import io
 import itertools
 import json
-import re
 import struct
-from collections import Counter
+import sys
 from dataclasses import asdict, astuple, dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 KIB, MIB = 1 << 10, 1 << 20
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-FIRST_MORNING = datetime(2026, 2, 10, 8, tzinfo=UTC)
 
 # Evenly spaced quantiles of the bytes of a tool's result (log-normal, median 1.7 kB, spread 1.1).
 RESULT_BYTES = (
@@ -45,7 +43,8 @@ tally tangent timber token turbine def return import await class yield None True
 naïve façade Größe señal čeština данные конец 読む 分割 境界 → … 🛶 🧭
 """
 HARD_WORDS = ('"quoted"', "C:\\Depot\\out", "\\d+", "\x1b[32mok\x1b[0m", "\t", "\r", "\b", "\u2028")
-POOL_BYTES = 4 * MIB
+POOL_BYTES, POOL_STEP = 4 * MIB, 64
+BLOCK = struct.Struct("<4096Q")
 
 Choice = TypeVar("Choice")
 
@@ -53,26 +52,23 @@ Choice = TypeVar("Choice")
 class Dice:
     """Chance that depends on nothing but a seed and a purpose."""
 
-    _WORDS = struct.Struct("<4096Q")
-
     def __init__(self, seed: int, purpose: str) -> None:
         self._key = f"sessrotate {purpose} {seed}"
         self._blocks = itertools.count()
-        self._words: Iterator[int] = iter(())
-        self._digits = ""
-        self._next_digit = 0
+        self._words = self._drawn_words()
+        self._digits = io.BytesIO()
 
     def noise(self, size: int) -> bytes:
         """Return `size` bytes without a pattern."""
         return hashlib.shake_128(f"{self._key} {next(self._blocks)}".encode()).digest(size)
 
+    def _drawn_words(self) -> Iterator[int]:
+        while True:
+            yield from BLOCK.unpack(self.noise(BLOCK.size))
+
     def between(self, low: int, high: int) -> int:
         """Return an integer from low up to, but not including, high."""
-        word = next(self._words, None)
-        if word is None:
-            self._words = iter(self._WORDS.unpack(self.noise(self._WORDS.size)))
-            word = next(self._words)
-        return low + (word * (high - low) >> 64)
+        return low + (next(self._words) * (high - low) >> 64)
 
     def quantile(self, table: Sequence[int]) -> int:
         """Draw from the distribution that has these evenly spaced quantiles."""
@@ -89,12 +85,11 @@ class Dice:
 
     def hex(self, digits: int) -> bytes:
         """Return lower-case hexadecimal digits."""
-        start, end = self._next_digit, self._next_digit + digits
-        if end > len(self._digits):
-            self._digits = self.noise(32 * KIB).hex()
-            start, end = 0, digits
-        self._next_digit = end
-        return self._digits[start:end].encode()
+        found = self._digits.read(digits)
+        if len(found) < digits:
+            self._digits = io.BytesIO(self.noise(32 * KIB).hex().encode())
+            found = self._digits.read(digits)
+        return found
 
     def uuid(self) -> bytes:
         """Return a random UUID of version 4."""
@@ -103,42 +98,23 @@ class Dice:
         return b"%b-%b-4%b-a%b-%b" % groups
 
 
-class TextPool:
-    """Text, escaped for a JSON string, from which any length is cut without breaking a word."""
-
-    _STEP = 64
-
-    def __init__(self, dice: Dice) -> None:
-        all_words = (*PLAIN_WORDS.split(), *HARD_WORDS)
-        escaped = [json.dumps(word, ensure_ascii=False)[1:-1].encode() for word in all_words]
-        gaps = (b" ", b" ", b" ", b" ", b" ", b" ", b"\\n", b"\\n    ")
-        pieces = [word + gap for word in escaped for gap in gaps]
-        text = bytearray()
-        self._starts: list[int] = []  # where the first piece begins after each multiple of the step
-        while len(text) < POOL_BYTES:
-            while len(text) >= len(self._starts) * self._STEP:
-                self._starts.append(len(text))
-            text += dice.choice(pieces)
-        self._text = bytes(text)
-
-    def cut(self, dice: Dice, size: int) -> bytes:
-        """Return about `size` bytes from anywhere in the pool."""
-        steps = min(max(size, self._STEP) // self._STEP, len(self._starts) - 1)
-        first = dice.between(0, len(self._starts) - steps)
-        return self._text[self._starts[first] : self._starts[first + steps]]
-
-
 @cache
-def text_pool() -> TextPool:
-    """Return the pool that all sessions cut their text from; making it takes a while."""
-    return TextPool(Dice(0, "text"))
+def text_pool() -> tuple[bytes, list[int]]:
+    """Return the text that all sessions cut theirs from, and where a word begins in each step.
 
-
-class Kind(NamedTuple):
-    """How many rows of a kind there are, and their bytes with newlines."""
-
-    lines: int
-    bytes: int
+    It is escaped for a JSON string. Making it takes a while.
+    """
+    dice = Dice(0, "text")
+    words = (*PLAIN_WORDS.split(), *HARD_WORDS)
+    escaped = [json.dumps(word, ensure_ascii=False)[1:-1].encode() for word in words]
+    gaps = (*[b" "] * 6, b"\\n", b"\\n    ")
+    pieces = [word + gap for word in escaped for gap in gaps]
+    text, starts = bytearray(), list[int]()
+    while len(text) < POOL_BYTES:
+        while len(text) >= len(starts) * POOL_STEP:
+            starts.append(len(text))
+        text += dice.choice(pieces)
+    return bytes(text), starts
 
 
 @dataclass(frozen=True)
@@ -151,7 +127,6 @@ class Truth:
     sha256: str
     boundaries: tuple[int, ...]
     """Where the lines of the real ones begin."""
-    kinds: dict[str, Kind]
     ended: str
     """The time of the last row."""
     live: tuple[str, ...] = ()
@@ -164,88 +139,85 @@ def templates(table: bytes) -> dict[str, bytes]:
     return {name.decode(): text for name, _, text in (line.partition(b": ") for line in lines)}
 
 
-class Writer:
+class Writer(Dice):
     """A session as it is written: its templates, chance and time, and what the file has so far."""
 
     def __init__(
-        self, target: BinaryIO, rows: dict[str, bytes], dice: Dice, session: bytes
+        self, target: BinaryIO, rows: dict[str, bytes], options: AllOptions, purpose: str
     ) -> None:
+        super().__init__(options.seed, purpose)
         self.rows = rows
-        self.dice = dice
-        self.session = session
-        self.now = FIRST_MORNING
-        self.size = 0
+        self.session = options.session_id.encode()
+        self.now = options.begin
+        self.size = self.lines = 0
+        self.room = sys.maxsize  # what is left for texts
         self.boundaries: list[int] = []
         self._target = target
         self._digest = hashlib.sha256()
-        self._lines: Counter[str] = Counter()
-        self._bytes: Counter[str] = Counter()
 
     def time(self) -> bytes:
         """Return a later time than before, as the clients write it."""
-        self.now += timedelta(milliseconds=self.dice.between(40, 40_000))
+        self.now += timedelta(milliseconds=self.between(40, 40_000))
         return self.now.isoformat(timespec="milliseconds")[:23].encode() + b"Z"
 
-    def cut(self, size: int, _share: int = 1) -> bytes:
-        """Return about `size` bytes of escaped text."""
-        return text_pool().cut(self.dice, size)
+    def cut(self, size: int, share: int = 1) -> bytes:
+        """Return about `size` bytes of escaped text, at most one share of the room."""
+        text, starts = text_pool()
+        steps = max(min(size, self.room // share) // POOL_STEP, 1)
+        steps = min(steps, len(starts) - 1)
+        first = self.between(0, len(starts) - steps)
+        return text[starts[first] : starts[first + steps]]
 
     def text(self, low: int, high: int, share: int = 1) -> bytes:
         """Return escaped text of about that many bytes."""
-        return self.cut(self.dice.between(low, high), share)
+        return self.cut(self.between(low, high), share)
 
     def fill(self, name: str, **given: bytes) -> bytes:
         """Return a template with its blanks filled from left to right.
 
         A blank, such as `%(text 64 900)b`, names what is given here, another template, or what
-        the writer or its dice have or draw.
+        the writer has or draws.
         """
         return self.rows[name] % _Blanks(self, given)
 
-    def write(self, kind: str, template: str | None = None, /, **given: bytes) -> None:
-        """Write a template as one row, and count it under its kind."""
-        self.put(kind, self.fill(template or kind, **given), b"\n")
+    def write(self, name: str, **given: bytes) -> None:
+        """Write a template as one row."""
+        self.put(self.fill(name, **given), b"\n")
 
-    def put(self, kind: str, *parts: bytes) -> None:
+    def put(self, *parts: bytes) -> None:
         """Write a row as it stands."""
         line = b"".join(parts)
         self._target.write(line)
         self._digest.update(line)
         self.size += len(line)
-        self._lines[kind] += 1
-        self._bytes[kind] += len(line)
+        self.room -= len(line)
+        self.lines += 1
 
-    @property
-    def lines(self) -> int:
-        """The number of rows so far."""
-        return self._lines.total()
-
-    def truth(self, live: Sequence[bytes] = ()) -> Truth:
-        """Return what was written; the kind with the most bytes comes first."""
+    def truth(self, live: Iterable[bytes] = ()) -> Truth:
+        """Return what was written."""
         return Truth(
             session_id=self.session.decode(),
             bytes=self.size,
             lines=self.lines,
             sha256=self._digest.hexdigest(),
             boundaries=tuple(self.boundaries),
-            kinds={kind: Kind(self._lines[kind], n) for kind, n in self._bytes.most_common()},
             ended=self.now.isoformat(),
             live=tuple(each.decode() for each in live),
         )
 
 
+@dataclass
 class _Blanks:
-    def __init__(self, writer: Writer, given: dict[str, bytes]) -> None:
-        self._writer, self._given = writer, given
+    writer: Writer
+    given: dict[str, bytes]
 
     def __getitem__(self, blank: bytes) -> bytes:
         name, numbers = _parsed(blank)
-        if name in self._given:
-            return self._given[name]
-        if name in self._writer.rows:
-            return self._writer.fill(name, **self._given)
-        holder = self._writer if hasattr(self._writer, name) else self._writer.dice
-        value: Any = getattr(holder, name)
+        if name in self.given:
+            return self.given[name]
+        if name in self.writer.rows:
+            return self.writer.fill(name, **self.given)
+        value: Any = getattr(self.writer, name)
         drawn: bytes = value(*numbers) if callable(value) else value
         return drawn
 
@@ -261,53 +233,63 @@ def _parsed(blank: bytes) -> tuple[str, tuple[int, ...]]:
 
 def parse_size(text: str) -> int:
     """Read a size such as 400M, in powers of 1024."""
-    match = re.fullmatch(r"(\d+)([KMG]?)", text.upper())
-    if not match:
-        raise argparse.ArgumentTypeError(f"not a size: {text!r} (write 512K, 400M, 2G)")
-    return int(match[1]) * UNITS[match[2]]
+    power = "KMG".find(text[-1:]) + 1
+    return int(text[:-1] if power else text) << 10 * power
 
 
-def option(default: Any, text: str, read: Callable[[str], Any] = int) -> Any:
-    """Return a field of Options, which is an option of the command line, too."""
-    return field(default=default, metadata={"help": text, "type": read})
+def option(default: Any, text: str) -> Any:
+    """Return a field of the options, which is an option of the command line, too."""
+    return field(default=default, metadata={"help": text})
 
 
 @dataclass(frozen=True)
-class Options:
+class AllOptions:
     """What to generate: what all generators know."""
 
-    size: int = option(400 * MIB, "about, of the file, in bytes (default: %(default)s)", parse_size)
-    seed: int = option(7, "another session for every integer (default: %(default)s)")
+    purpose: ClassVar[str]
+    """What the chance is for that the session's id comes from."""
+    named: ClassVar[str] = "{0.session_id}.jsonl"
+    """What the client calls the file."""
+    size: int = option(400 * MIB, "about, of the file, in bytes")
+    seed: int = option(7, "another session for every integer")
+    begin: datetime = datetime(2026, 2, 10, 8, tzinfo=UTC)
 
     def __post_init__(self) -> None:
         if any(isinstance(each, int) and each < 0 for each in astuple(self)):
             raise ValueError("sizes and counts cannot be negative")
 
+    @property
+    def session_id(self) -> str:
+        """The id of the session with this seed."""
+        return Dice(self.seed, self.purpose).uuid().decode()
 
-Asked = TypeVar("Asked", bound=Options)
+    @property
+    def name(self) -> str:
+        """The file's name, as the client calls it."""
+        return self.named.format(self)
 
 
 def command(
-    kind: type[Asked],
-    generate: Callable[[BinaryIO, Asked], Truth],
-    name: Callable[[Asked], str],
+    kind: type[AllOptions],
+    generate: Callable[[BinaryIO, Any], Truth],
     arguments: Sequence[str] | None = None,
 ) -> None:
     """Generate one file as the command line says, and print what is in it as JSON."""
     parser = argparse.ArgumentParser(
-        description="Write a synthetic session: same arguments, same bytes."
+        description="Write a synthetic session: same arguments, same bytes.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("out", type=Path, help="a file, or a folder to put the client's file in")
     for each in (each for each in fields(kind) if each.metadata):
-        words = each.name.replace("_", "-")
-        parser.add_argument(f"--{words}", metavar="N", default=each.default, **each.metadata)
+        flag, read = each.name.replace("_", "-"), str if each.type == "str" else parse_size
+        parser.add_argument(f"--{flag}", type=read, default=each.default, **each.metadata)
     settings = vars(parser.parse_args(arguments))
     out: Path = settings.pop("out")
     try:
         options = kind(**settings)
     except ValueError as error:
         parser.error(str(error))
-    path = out / name(options) if out.is_dir() else out
+    path = out / options.name if out.is_dir() else out
     with path.open("wb", buffering=MIB) as target:
         truth = generate(target, options)
     print(json.dumps({"path": str(path), **asdict(truth)}, indent=1))

@@ -13,13 +13,12 @@ import base64
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from dice import KIB, MIB, RESULT_BYTES, Dice, Truth, Writer, command, option, parse_size, templates
-from dice import Options as AllOptions
+from dice import KIB, MIB, RESULT_BYTES, AllOptions, Truth, Writer, command, option, templates
 
 ALL = 100  # percent
 BYTES_PER_DECOY = 4 * MIB
 ROWS = templates(rb"""
-row: {"timestamp":"%(when)b","ordinal":%(ordinal)b,"type":"%(type)b","payload":%(body)b}
+row: {"timestamp":"%(time)b","ordinal":%(ordinal)b,"type":"%(type)b","payload":%(body)b}
 session_meta: {"id":"%(session)b","cwd":"/srv/demo/project","originator":"codex_exec",
     "cli_version":"0.169.0","source":"exec","model_provider":"demo","git":{"branch":"ebb"},
     "base_instructions":{"text":"%(text 16384 20480)b"}}
@@ -62,10 +61,12 @@ world_state: {"full":true,"state":{"agents_md":{}}}
 class Options(AllOptions):
     """What to generate."""
 
-    boundaries: int = option(40, "compactions (default: %(default)s)")
+    purpose = "codex session"
+    named = "rollout-2026-02-10T08-00-00-{0.session_id}.jsonl"
+    boundaries: int = option(40, "compactions")
     compacted: int = option(75, "percent of the bytes that are in compacted records")
     images: int = option(0, "pictures among the prompts, again in every later compaction")
-    image_bytes: int = option(MIB, "of each picture (default: 1M)", parse_size)
+    image_bytes: int = option(MIB, "of each picture")
 
     def __post_init__(self) -> None:
         AllOptions.__post_init__(self)
@@ -73,27 +74,20 @@ class Options(AllOptions):
             raise ValueError("there is no such share")
 
 
-def session_id(seed: int) -> str:
-    """Return the id of the session with this seed."""
-    return Dice(seed, "codex session").uuid().decode()
-
-
 class Rollout(Writer):
     """What one row needs to know of the rows before it."""
 
     def __init__(self, target: BinaryIO, options: Options) -> None:
-        dice = Dice(options.seed, "codex rows")
-        super().__init__(target, ROWS, dice, session_id(options.seed).encode())
+        super().__init__(target, ROWS, options, "codex rows")
         self.options = options
-        noise = base64.b64encode(dice.noise(3 * 64 * KIB))
+        noise = base64.b64encode(self.noise(3 * 64 * KIB))
         self.pixels = (noise * (options.image_bytes // len(noise) + 1))[: options.image_bytes]
 
-    def row(self, kind: str, template: str | None = None, /, **given: bytes) -> None:
+    def row(self, name: str, **given: bytes) -> None:
         """Write one row around its payload."""
-        body = self.fill(template or kind, **given)
-        when, first = given.get("when") or self.time(), kind.partition(".")[0].encode()
-        ordinal = b"%d" % self.lines
-        self.write(kind, "row", body=body, when=when, ordinal=ordinal, type=first)
+        given["body"] = self.fill(name, **given)
+        given["type"] = name.partition(".")[0].encode()
+        self.write("row", ordinal=b"%d" % self.lines, **given)
 
     def prompt(self, *, with_picture: bool = False) -> None:
         """Write what begins a turn: its prompt, sent and shown, and its context."""
@@ -109,7 +103,7 @@ class Rollout(Writer):
         said = self.text(200, 3000)
         self.row("response_item.assistant", said=said)
         self.row("event_msg.agent_message", said=said)
-        sent = self.dice.between(9_000, 190_000)
+        sent = self.between(9_000, 190_000)
         figures = {"sent": sent, "cached": sent // 2, "total": sent + 100}
         usage = {name: b"%d" % figure for name, figure in figures.items()}
         self.row("event_msg.token_count", **usage)
@@ -117,43 +111,42 @@ class Rollout(Writer):
 
     def thought(self) -> None:
         """Write a thought: its summary, and the rest of it encrypted."""
-        hidden = self.dice.hex(self.dice.between(400, 4000))
-        self.row("response_item.reasoning", hidden=hidden, id=self.dice.hex(20))
+        hidden = self.hex(self.between(400, 4000))
+        self.row("response_item.reasoning", hidden=hidden, id=self.hex(20))
 
-    def exchange(self, kind: str, arguments: bytes, out: bytes) -> None:
+    def exchange(self, arguments: bytes, out: bytes) -> None:
         """Write a call and what it gave."""
-        call = self.dice.hex(24)
+        call = self.hex(24)
         self.row("response_item.call", call=call, arguments=arguments)
-        self.row(f"response_item.{kind}", "response_item.output", call=call, out=out)
+        self.row("response_item.output", call=call, out=out)
 
     def tool(self) -> None:
         """Write a usual exchange."""
-        size = self.dice.quantile(RESULT_BYTES)
-        self.exchange("output", rb"{\"cmd\":\"make check\"}", self.text(size, size + 64))
+        size = self.quantile(RESULT_BYTES)
+        self.exchange(rb"{\"cmd\":\"make check\"}", self.text(size, size + 64))
 
     def decoys(self) -> None:
         """Write a compacted record of another session in a string, and one deeper in a row."""
         foreign = self.fill("foreign")
-        self.exchange("decoy", rb"{\"cmd\":\"cat x\"}", foreign.replace(b'"', b'\\"'))
+        self.exchange(rb"{\"cmd\":\"cat x\"}", foreign.replace(b'"', b'\\"'))
         self.row("event_msg.mcp_tool_call_end")
 
     def compaction(self, size: int) -> None:
         """Write a compacted record of about `size` bytes, and what the client writes behind it."""
-        when, summary = self.time(), self.text(2 * KIB, 6 * KIB)
+        facts = {"time": self.time(), "summary": self.text(2 * KIB, 6 * KIB)}
         history: list[bytes] = []
         written = 0
         while not written or written < size:
-            role = self.dice.choice((b"user", b"user", b"developer"))
+            role = self.choice((b"user", b"user", b"developer"))
             said = self.text(400, 24 * KIB)
             history.append(self.fill("response_item.user", role=role, said=said, picture=b""))
             written += len(history[-1])
         look = {"role": b"user", "said": b"look"}
         pictures = self.options.images if self.boundaries else 0
         history += [self.fill("response_item.user", **look) for _ in range(pictures)]
-        facts = {"summary": summary, "history": b",".join(history), "when": when}
-        facts |= {"tokens": self.dice.number(150_000, 195_000), "id": self.dice.uuid()}
-        start = self.size
-        self.row("compacted", window=b"%d" % (len(self.boundaries) + 1), **facts)
+        facts |= {"tokens": self.number(150_000, 195_000), "id": self.uuid()}
+        start, window = self.size, b"%d" % (len(self.boundaries) + 1)
+        self.row("compacted", window=window, history=b",".join(history), **facts)
         self.boundaries.append(start)
         self.row("event_msg.context_compacted")
         self.row("world_state")
@@ -161,12 +154,12 @@ class Rollout(Writer):
     def turns(self, end: int, pictures: int) -> None:
         """Write whole turns until the file has about `end` bytes."""
         next_decoy = self.size + BYTES_PER_DECOY
-        while self.size < end or pictures:
+        while self.size < end or pictures or self.lines == 1:
             self.prompt(with_picture=pictures > 0)
             pictures = max(0, pictures - 1)
             steps = (*(self.tool,) * 4, *(self.thought,) * 2)
-            for _ in range(self.dice.between(1, 12)):
-                self.dice.choice(steps)()
+            for _ in range(self.between(1, 12)):
+                self.choice(steps)()
             if self.size > next_decoy:
                 next_decoy += BYTES_PER_DECOY
                 self.decoys()
@@ -182,15 +175,8 @@ def generate(target: BinaryIO, options: Options) -> Truth:
         if number:
             rollout.compaction(share * options.compacted // ALL)
         rollout.turns(share * (number + 1), 0 if number else options.images)
-    if "response_item.user" not in rollout.truth().kinds:
-        rollout.turns(rollout.size + 1, 0)
     return rollout.truth()
 
 
-def name(options: Options) -> str:
-    """Return the file's name, as the client calls it."""
-    return f"rollout-2026-02-10T08-00-00-{session_id(options.seed)}.jsonl"
-
-
 if __name__ == "__main__":
-    command(Options, generate, name)
+    command(Options, generate)

@@ -14,27 +14,25 @@ import json
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from dice import MIB, Dice, Truth, Writer, command, option, parse_size, templates
-from dice import Options as AllOptions
+from dice import MIB, AllOptions, Truth, Writer, command, option, templates
 
 FORMATS = ("jsonl", "json")
-PROJECT_HASH = hashlib.sha256(b"/srv/demo/project").hexdigest().encode()
 DECOY_EVERY = 10
 OUTPUT_BYTES = (111, 444, 756, 1111, 1561, 2183, 3153, 4401, 7033, 12756, 40000)
 CHUNK = b"ballast and ember; " * (MIB // 19)
 ROWS = templates(rb"""
 metadata: {"sessionId":"%(session)b","projectHash":"%(project)b","startTime":"%(when)b",
-    "lastUpdated":"%(when)b","kind":"main"}
+    "lastUpdated":"%(when)b"%(messages)b,"kind":"main"}
 resumed: {"$set":{"sessionId":"%(session)b"}}
 updated: {"$set":{"lastUpdated":"%(time)b"}}
 checkpoint: {"$set":{"messages":[%(messages)b],"lastUpdated":"%(time)b"}}
-message: {"id":"%(id)b","timestamp":"%(when)b","type":"%(type)b","content":%(content)b%(more)b}
-part: [{"text":"%(said)b"}]
-of_model: ,"thoughts":[%(thoughts)b],"tokens":{"input":%(sent)b,"output":%(received)b,
+message: {"id":"%(uuid)b","timestamp":"%(time)b","type":"%(type)b","content":%(content)b
+part: [{"text":"%(said)b"}]}
+of_model: "%(said)b","thoughts":[%(thoughts)b],"tokens":{"input":%(sent)b,"output":%(received)b,
     "cached":%(cached)b,"thoughts":40,"tool":0,"total":%(total)b},"model":"gemini-2.5-pro"
-thought: {"subject":"A plan","description":"%(thinking)b","timestamp":"%(when)b"}
-call: {"id":"%(call)b","name":"run_shell_command","args":%(arguments)b,"result":%(result)b,
-    "status":"success","timestamp":"%(time)b"}
+thought: {"subject":"A plan","description":"%(text 80 1500)b","timestamp":"%(time)b"}
+calls: ,"toolCalls":[{"id":"%(call)b","name":"run_shell_command","args":%(arguments)b,
+    "result":%(result)b,"status":"success","timestamp":"%(time)b"}]}
 arguments: {"command":"%(text 40 300)b"}
 decoy: {"$set":{"messages":[{"id":"a decoy"}]}}
 result: [{"functionResponse":{"id":"%(call)b","name":"run_shell_command",
@@ -49,11 +47,12 @@ snapshot: <state_snapshot>\n%(text 500 2000)b</state_snapshot>
 class Options(AllOptions):
     """What to generate."""
 
-    size: int = option(100 * MIB, "about, of the file, in bytes (default: 100M)", parse_size)
-    format: str = option("jsonl", "jsonl, or json: one object", str)
-    resumes: int = option(20, "times that all live messages are appended (default: %(default)s)")
-    history: int = option(16 * MIB, "bytes of live messages at most (default: 16M)", parse_size)
-    big: int = option(0, "bytes of one message in the middle (default: none)", parse_size)
+    purpose = "gemini session"
+    named = "session-2026-02-10T08-00-{0.session_id:.8}.{0.format}"
+    format: str = option("jsonl", "jsonl, or json: one object")
+    resumes: int = option(20, "times that all live messages are appended")
+    history: int = option(16 * MIB, "bytes of live messages at most")
+    big: int = option(0, "bytes of one message in the middle")
 
     def __post_init__(self) -> None:
         AllOptions.__post_init__(self)
@@ -61,57 +60,45 @@ class Options(AllOptions):
             raise ValueError(f"the format is one of {', '.join(FORMATS)}")
 
 
-def session_id(seed: int) -> bytes:
-    """Return the id of the session with this seed."""
-    return Dice(seed, "gemini session").uuid()
-
-
 class Talk(Writer):
     """The user, the model and its tools; `live` is what a resume sends, by the messages' ids."""
 
-    project = PROJECT_HASH
+    project = hashlib.sha256(b"/srv/demo/project").hexdigest().encode()
 
     def __init__(self, target: BinaryIO, options: Options) -> None:
-        super().__init__(target, ROWS, Dice(options.seed, "gemini"), session_id(options.seed))
+        super().__init__(target, ROWS, options, "gemini")
         self.options = options
+        self.appends = options.format == "jsonl"
         self.live: dict[bytes, bytes] = {}
         self.first = b""
         self._big = options.big
         self._calls = 0
 
-    def message(self, kind: bytes, content: bytes, more: bytes = b"", **given: bytes) -> bytes:
-        """Return a message of now, or of the id and the time that are given."""
-        named = {
-            "id": given.get("id") or self.dice.uuid(),
-            "when": given.get("when") or self.time(),
-        }
-        return self.fill("message", type=kind, content=content, more=more, **named)
-
-    def saying(self, said: bytes, kind: bytes = b"user") -> bytes:
+    def text_of(self, kind: bytes, said: bytes) -> bytes:
         """Return a message that is nothing but text."""
-        return self.message(kind, self.fill("part", said=said))
+        return self.fill("message", type=kind, content=self.fill("part", said=said))
 
-    def of_model(self, said: bytes, thinking: bytes) -> dict[str, bytes]:
-        """Return what a message of the model is made of: what it says, or thought before a call."""
-        new, when = self.dice.uuid(), self.time()
-        thoughts = self.fill("thought", thinking=thinking, when=when) if thinking else b""
-        sent, received = self.dice.between(1000, 200_000), self.dice.between(1, 4000)
+    def of_model(self, said: bytes, thoughts: bytes) -> bytes:
+        """Return a message of the model without its end: calls may follow."""
+        sent, received = self.between(1000, 200_000), self.between(1, 4000)
         figures = {"sent": sent, "received": received, "cached": sent // 2}
         figures["total"] = sent + received + 40
         tokens = {name: b"%d" % figure for name, figure in figures.items()}
-        more = self.fill("of_model", thoughts=thoughts, **tokens)
-        return {"id": new, "when": when, "content": b'"%b"' % said, "more": more}
+        content = self.fill("of_model", said=said, thoughts=thoughts, **tokens)
+        return self.fill("message", type=b"gemini", content=content)
 
-    def call(self) -> tuple[bytes, bytes]:
-        """Return a tool's call and its result; some have an update in their arguments."""
+    def ask_tool(self) -> None:
+        """Write that the model calls a tool, and what that gave; some arguments are an update."""
+        thought = self.of_model(b"", self.fill("thought"))
+        if self.appends:
+            self.append(thought + b"}")
         self._calls += 1
         call = b"run_shell_command__call_%d" % self._calls
-        out = self.cut(self.dice.quantile(OUTPUT_BYTES))
-        arguments = self.fill("arguments")
-        if self._calls % DECOY_EVERY == 0:
-            arguments = self.rows["decoy"]
-        result = self.fill("result", call=call, out=out)
-        return self.fill("call", call=call, arguments=arguments, result=result), result
+        result = self.fill("result", call=call, out=self.cut(self.quantile(OUTPUT_BYTES)))
+        arguments = self.fill("arguments" if self._calls % DECOY_EVERY else "decoy")
+        self.say(thought + self.fill("calls", call=call, arguments=arguments, result=result))
+        if self.appends:
+            self.say(self.fill("message", type=b"user", content=result) + b"}")
 
     def say(self, message: bytes) -> None:
         """Write a message, which is live from now on."""
@@ -120,35 +107,25 @@ class Talk(Writer):
 
     def append(self, message: bytes) -> None:
         """Write a message as the format has it."""
-        if self.options.format == "jsonl":
-            self.put("message", message, b"\n")
-            self.write("update", "updated")
+        if self.appends:
+            self.put(message, b"\n")
+            self.write("updated")
         else:
-            text = json.dumps(json.loads(message), ensure_ascii=False, indent=2)
+            text = json.dumps(json.loads(message), ensure_ascii=False, indent=2).encode()
             comma = b",\n    " if self.live else b"\n    "
-            self.put("message", comma, text.encode().replace(b"\n", b"\n    "))
+            self.put(comma, text.replace(b"\n", b"\n    "))
 
     def turn(self) -> None:
         """Write what a user asks, what tools gave, and what the model says."""
         if self._big and self.size >= self.options.size // 2:
-            large = self.saying(CHUNK * max(1, self._big // len(CHUNK)))
+            self.say(self.text_of(b"user", CHUNK * max(1, self._big // len(CHUNK))))
             self._big = 0
-            if self.options.format == "jsonl":  # too much to hold: it is compressed away at once
-                self.append(large)
+            if self.appends:  # too much to hold: it is compressed away at once
                 self.compress()
-            else:
-                self.say(large)
-        self.say(self.saying(self.text(40, 900)))
-        for _ in range(self.dice.between(0, 4)):
-            thought = self.of_model(b"", self.text(80, 1500))
-            if self.options.format == "jsonl":
-                self.append(self.message(b"gemini", **thought))
-            call, result = self.call()
-            thought["more"] += b',"toolCalls":[%b]' % call
-            self.say(self.message(b"gemini", **thought))
-            if self.options.format == "jsonl":
-                self.say(self.message(b"user", result))
-        self.say(self.message(b"gemini", **self.of_model(self.text(100, 5000), b"")))
+        self.say(self.text_of(b"user", self.text(40, 900)))
+        for _ in range(self.between(0, 4)):
+            self.ask_tool()
+        self.say(self.of_model(self.text(100, 5000), b"") + b"}")
 
     def update(self) -> None:
         """Write a line that replaces all messages by those that are live."""
@@ -157,34 +134,30 @@ class Talk(Writer):
 
     def compress(self) -> None:
         """Leave a snapshot of the conversation."""
-        self.live = {}
-        for kind, said in (
-            (b"user", self.fill("snapshot")),
-            (b"gemini", b"Got it. Thanks for the additional context!"),
-        ):
-            message = self.saying(said, kind)
-            self.live[message[7:43]] = message
+        snapshot = self.text_of(b"user", self.fill("snapshot"))
+        answer = self.text_of(b"gemini", b"Got it. Thanks for the additional context!")
+        self.live = {message[7:43]: message for message in (snapshot, answer)}
         self.update()
 
 
 def generate(target: BinaryIO, options: Options) -> Truth:
     """Write a session to the target and return what is in it."""
     talk = Talk(target, options)
-    (append if options.format == "jsonl" else write_whole)(talk)
-    return talk.truth(tuple(talk.live))
+    (append if talk.appends else write_whole)(talk)
+    return talk.truth(talk.live)
 
 
 def append(talk: Talk) -> None:
     """Write a session that is appended to."""
     size, resumes = talk.options.size, talk.options.resumes
-    talk.first = talk.saying(talk.fill("context"))
-    talk.write("metadata", when=talk.time())
+    talk.first = talk.text_of(b"user", talk.fill("context"))
+    talk.write("metadata", when=talk.time(), messages=b"")
     talk.update()
     due = [size * part // (resumes + 1) for part in range(1, resumes + 1)]
     while talk.size < size or due:
         if due and talk.size >= due[0]:
             due.pop(0)
-            talk.write("update", "resumed")
+            talk.write("resumed")
             talk.update()
         talk.turn()
         if sum(map(len, talk.live.values())) > talk.options.history:
@@ -193,19 +166,13 @@ def append(talk: Talk) -> None:
 
 def write_whole(talk: Talk) -> None:
     """Write a session that is one object."""
-    head = json.loads(talk.fill("metadata", when=talk.time()))
-    kind = head.pop("kind")
-    opening = json.dumps(head, indent=2).removesuffix("\n}").encode()
-    talk.put("metadata", opening, b',\n  "messages": [')
+    row = json.loads(talk.fill("metadata", when=talk.time(), messages=b',"messages":[]'))
+    opening, closing = json.dumps(row, indent=2).encode().split(b"]")
+    talk.put(opening)
     while talk.size < talk.options.size:
         talk.turn()
-    talk.put("metadata", b'\n  ],\n  "kind": "%b"\n}' % kind.encode())
-
-
-def name(options: Options) -> str:
-    """Return the file's name, as the client calls it."""
-    return f"session-2026-02-10T08-00-{session_id(options.seed)[:8].decode()}.{options.format}"
+    talk.put(b"\n  ]", closing)
 
 
 if __name__ == "__main__":
-    command(Options, generate, name)
+    command(Options, generate)

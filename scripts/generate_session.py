@@ -11,34 +11,16 @@ from __future__ import annotations
 import base64
 import itertools
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
-from dice import (
-    FIRST_MORNING,
-    KIB,
-    MIB,
-    RESULT_BYTES,
-    Dice,
-    Truth,
-    Writer,
-    command,
-    option,
-    parse_size,
-    templates,
-)
-from dice import Options as AllOptions
+from dice import KIB, MIB, RESULT_BYTES, AllOptions, Dice, Truth, Writer, command, option, templates
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
-PROJECT = b"/srv/demo/project"
 FIRST_VERSION, VERSIONS = 112, 40
 PRESERVED_ROWS = 6
 BOUNDARY_BYTES = 700  # about; what a tail leaves for the last boundary itself
-SMALLEST_TEXT = 64
 
 # What a session of this size holds; one of another size has its share.
 REFERENCE_SIZE = 400 * MIB
@@ -61,34 +43,16 @@ SIGNATURE_POOL_BYTES = 256 * KIB
 class Options(AllOptions):
     """What to generate."""
 
-    boundaries: int = option(142, "compactions (default: %(default)s)")
-    preserved_every: int = option(0, "let every Nth boundary preserve earlier rows (default: none)")
+    purpose = "session id"
+    boundaries: int = option(142, "compactions")
+    preserved_every: int = option(0, "let every Nth boundary preserve earlier rows, 0 for none")
     images: int | None = option(None, "lines of 5 to 11 MiB, smaller in a small file")
-    tail: int | None = option(
-        None, "about what follows the last boundary's line (default: as it falls)", parse_size
-    )
-    begin: datetime = FIRST_MORNING
+    tail: int | None = option(None, "about what follows the last boundary's line")
 
     def __post_init__(self) -> None:
         AllOptions.__post_init__(self)
         if self.tail is not None and not (self.boundaries and self.tail < self.size):
             raise ValueError("a tail needs a boundary before it and a size above its own")
-
-    def planned_images(self) -> int:
-        """How many images to write."""
-        if self.images is not None:
-            return self.images
-        return max(1, self.size // BYTES_PER_IMAGE) if self.size >= SMALLEST_WITH_IMAGE else 0
-
-    def share(self, of_reference: int) -> int:
-        """How many to write of what a session of the reference size has so many of."""
-        share = of_reference * self.size // REFERENCE_SIZE
-        return max(1, share) if self.size >= SMALLEST_WITH_DECOYS else share
-
-
-def session_id(seed: int) -> str:
-    """Return the id of the session that this seed generates."""
-    return Dice(seed, "session id").uuid().decode()
 
 
 ROWS = templates(rb"""
@@ -96,12 +60,12 @@ row: {"parentUuid":%(parent)b,"isSidechain":false,%(body)b,"uuid":"%(new)b","tim
     %(details)b%(trailer)b
 trailer: ,"userType":"external","entrypoint":"cli","cwd":"/srv/demo/project",
     "sessionId":"%(session)b","version":"2.1.%(version)b","gitBranch":"main"%(slug)b}
-user: "promptId":"%(new_prompt)b","type":"user","message":{"role":"user",
+user: "promptId":"%(prompt)b","type":"user","message":{"role":"user",
     "content":"%(text 64 1500)b"}
 assistant: "message":{"model":"claude-opus-4-6","id":"msg_01%(hex 22)b","type":"message",
     "role":"assistant","content":[%(block)b],"stop_reason":null,"stop_sequence":null,"usage":{
-    "input_tokens":%(fresh)b,"cache_creation_input_tokens":%(cached)b,
-    "cache_read_input_tokens":%(read)b,"output_tokens":%(written)b,
+    "input_tokens":%(number 1 10)b,"cache_creation_input_tokens":%(number 0 4000)b,
+    "cache_read_input_tokens":%(number 20000 150000)b,"output_tokens":%(number 1 2000)b,
     "server_tool_use":{"web_search_requests":0,"web_fetch_requests":0},
     "service_tier":"standard","cache_creation":{"ephemeral_1h_input_tokens":0,
     "ephemeral_5m_input_tokens":0}}},"requestId":"req_011%(hex 20)b","type":"assistant"
@@ -111,9 +75,9 @@ assistant_tool_use: {"type":"tool_use","id":"%(call_id)b","name":"%(tool)b","inp
 tool_result: "promptId":"%(prompt)b","type":"user","message":{"role":"user","content":[{
     "tool_use_id":"%(call_id)b","type":"tool_result","content":%(content)b,"is_error":false}]}
 result_details: ,"toolUseResult":%(detail)b,"sourceToolAssistantUUID":"%(caller)b"
-attachment: "attachment":{"type":"file","filename":"%(path)b","content":{"type":"text","file":{
-    "filePath":"%(path)b","content":"%(text 100 3000)b","numLines":1,"startLine":1,
-    "totalLines":1}},"displayPath":"%(shown)b"},"type":"attachment"
+attachment: "attachment":{"type":"file","filename":"/srv/demo/project/%(path)b","content":{
+    "type":"text","file":{"filePath":"/srv/demo/project/%(path)b","content":"%(text 100 3000)b",
+    "numLines":1,"startLine":1,"totalLines":1}},"displayPath":"%(path)b"},"type":"attachment"
 turn_duration: "type":"system","subtype":"turn_duration","durationMs":%(number 2000 400000)b
 compact_summary: "type":"user","message":{"role":"user","content":"The work so far, in short:\n\n
     %(text 6000 16000 4)b"},"isVisibleInTranscriptOnly":true,"isCompactSummary":true
@@ -140,22 +104,23 @@ queue_operation: {"type":"queue-operation","operation":"%(operation)b","timestam
     "sessionId":"%(session)b"%(content)b}
 summary: {"type":"summary","summary":"Mend the ferry ledger","leafUuid":"%(uuid)b"}
 metadata: {"type":"%(type)b","%(key)b":"%(value)b","sessionId":"%(session)b"}
+module: src/inlet_%(number 0 100)b.py
 Bash: {"command":"%(text 64 400 4)b","description":"%(text 64 65 4)b"}
 Bash_content: "%(out)b"
 Bash_detail: {"stdout":"%(out)b","stderr":"","interrupted":false,"isImage":false}
-Read: {"file_path":"%(module)b"}
+Read: {"file_path":"/srv/demo/project/%(module)b"}
 Read_content: "%(out)b"
-Read_detail: {"type":"text","file":{"filePath":"%(module)b","content":"%(out)b",
+Read_detail: {"type":"text","file":{"filePath":"/srv/demo/project/%(module)b","content":"%(out)b",
     "numLines":%(count)b,"startLine":1,"totalLines":%(count)b}}
-Edit: {"file_path":"%(module)b","old_string":"%(old)b","new_string":"%(replaced)b",
-    "replace_all":false}
-Edit_content: "%(path)b was changed."
-Edit_detail: {"filePath":"%(path)b","originalFile":"%(out)b","structuredPatch":[],
+Edit: {"file_path":"/srv/demo/project/%(module)b","old_string":"%(old)b",
+    "new_string":"%(replaced)b","replace_all":false}
+Edit_content: "/srv/demo/project/%(path)b was changed."
+Edit_detail: {"filePath":"/srv/demo/project/%(path)b","originalFile":"%(out)b","structuredPatch":[],
     "userModified":false,"replaceAll":false}
 Grep: {"pattern":"ferry_%(hex 4)b","path":"/srv/demo/project"}
 Grep_content: "%(out)b"
 Grep_detail: %(Bash_detail)b
-image: {"file_path":"%(module)b"}
+image: {"file_path":"/srv/demo/project/%(module)b"}
 image_content: [{"type":"image","source":{"type":"base64","media_type":"image/png",
     "data":"%(out)b"}}]
 image_detail: {"type":"image","file":{"base64":"%(out)b","type":"image/png",
@@ -173,7 +138,6 @@ decoy_nested_detail: {"structuredContent":{"entries":[%(entry)b,
 """The rows, the blocks in them, and of each tool its call and its result: for the model, and for
 the client's own use."""
 
-TOKENS = {"fresh": (1, 10), "cached": (0, 4000), "read": (20_000, 150_000), "written": (1, 2000)}
 # Facts about the session, of which a loader keeps the last of each type.
 FACTS = (
     (b"permission-mode", b"permissionMode", b"acceptEdits"),
@@ -198,21 +162,13 @@ class Session(Writer):
     slug = b""
 
     def __init__(self, target: BinaryIO, options: Options) -> None:
-        dice = Dice(options.seed, "rows")
-        super().__init__(target, ROWS, dice, session_id(options.seed).encode())
-        self.now = options.begin
+        super().__init__(target, ROWS, options, "rows")
         self.options = options
-        self.prompt = dice.uuid()
+        self.prompt = self.uuid()
         self.parent = b"null"
         self.chain: deque[bytes] = deque(maxlen=PRESERVED_ROWS)
-        self.image_bytes = 0
-        self.segment_end = 0
-        self._signatures = base64.b64encode(dice.noise(SIGNATURE_POOL_BYTES))
-
-    @property
-    def position(self) -> int:
-        """The bytes so far without the images, which would swallow whole segments."""
-        return self.size - self.image_bytes
+        self.room = 0
+        self.signatures = base64.b64encode(self.noise(SIGNATURE_POOL_BYTES))
 
     @property
     def version(self) -> bytes:
@@ -220,56 +176,40 @@ class Session(Writer):
         later = VERSIONS * len(self.boundaries) // (self.options.boundaries + 1)
         return b"%d" % (FIRST_VERSION + later)
 
-    def cut(self, size: int, share: int = 1) -> bytes:
-        """Return about `size` bytes of text, at most one share of what the segment has left."""
-        room = (self.segment_end - self.position) // share
-        return super().cut(min(size, max(room, SMALLEST_TEXT)))
-
-    def new_prompt(self) -> bytes:
-        """Return the id of a prompt, which the results after it have, too."""
-        self.prompt = self.dice.uuid()
-        return self.prompt
-
-    def module(self) -> bytes:
-        """Return the path of some file of the project."""
-        return b"%b/src/inlet_%d.py" % (PROJECT, self.dice.between(0, 100))
-
-    def signature(self) -> bytes:
-        """Return what makes a reply's reasoning so large."""
-        start = self.dice.between(0, len(self._signatures) // 8) * 4
-        return self._signatures[start : start + self.dice.between(75, 625) * 4]
-
-    def row(
-        self, kind: str, template: str | None = None, details: bytes = b"", /, **given: bytes
-    ) -> bytes:
+    def row(self, name: str, details: bytes = b"", **given: bytes) -> bytes:
         """Write the next row of the conversation and return its uuid."""
-        body = self.fill(template or kind, **given)
-        new = given.get("new") or self.dice.uuid()
-        self.write(kind, "row", body=body, new=new, details=details)
+        body = self.fill(name, **given)
+        new = given.get("new") or self.uuid()
+        self.write("row", body=body, new=new, details=details)
         self.parent = b'"%b"' % new
         self.chain.append(new)
         return new
 
-    def assistant(self, kind: str, **given: bytes) -> bytes:
+    def assistant(self, name: str, **given: bytes) -> bytes:
         """Write a reply of one block and return its uuid."""
-        block = self.fill(kind, **given)
-        tokens = {name: self.dice.number(*limits) for name, limits in TOKENS.items()}
-        return self.row(kind, "assistant", block=block, **tokens)
+        return self.row("assistant", block=self.fill(name, **given))
 
 
-def attachment(session: Session) -> None:
-    """Write a file that the client attached by itself."""
-    path = session.module()
-    session.row("attachment", path=path, shown=path.removeprefix(PROJECT + b"/"))
+def user(session: Session) -> None:
+    """Write a prompt, whose id the results after it have, too."""
+    session.prompt = session.uuid()
+    session.row("user", b',"permissionMode":"acceptEdits"')
+
+
+def thinking(session: Session) -> None:
+    """Write a thought; the signature is what makes it so large."""
+    start = session.between(0, len(session.signatures) // 8) * 4
+    signed = session.signatures[start : start + session.between(75, 625) * 4]
+    session.assistant("assistant_thinking", signed=signed)
 
 
 def file_history_snapshot(session: Session) -> None:
     """Write which backups would undo what a message did."""
-    message, when = session.dice.uuid(), session.time()
-    files = range(session.dice.between(0, 60))
+    message, when = session.uuid(), session.time()
+    files = range(session.between(0, 60))
     backups = [session.fill("backup", file=b"%d" % file, when=when) for file in files]
-    kind = "file_history_snapshot"
-    session.write(kind, message=message, when=when, backups=b",".join(backups))
+    facts = {"message": message, "when": when, "backups": b",".join(backups)}
+    session.write("file_history_snapshot", **facts)
 
 
 def queue_operation(session: Session) -> None:
@@ -281,50 +221,50 @@ def queue_operation(session: Session) -> None:
 
 def metadata(session: Session) -> None:
     """Write a fact about the session."""
-    kind, key, value = session.dice.choice(FACTS)
+    kind, key, value = session.choice(FACTS)
     session.write("metadata", type=kind, key=key, value=value or session.text(64, 65))
 
 
 # ---- tool calls: a reply that asks for one, and a user row that has the result twice
 
 
-def tool_round(session: Session, kind: str, tool: str, shape: str, **given: bytes) -> None:
+def tool_round(session: Session, tool: str, shape: str, **given: bytes) -> None:
     """Write a call and its result."""
     content, detail = (session.fill(f"{shape}_{part}", **given) for part in ("content", "detail"))
     if tool == "Edit":
         given |= {"old": session.text(64, 1500, 4), "replaced": session.text(64, 1500, 4)}
     call = session.fill(shape, **given)
-    call_id = b"toolu_01" + session.dice.hex(22)
+    call_id = b"toolu_01" + session.hex(22)
     use = {"call_id": call_id, "tool": tool.encode(), "call": call}
     caller = session.assistant("assistant_tool_use", **use)
     details = session.fill("result_details", detail=detail, caller=caller)
-    session.row(kind, "tool_result", details, call_id=call_id, content=content)
+    session.row("tool_result", details, call_id=call_id, content=content)
 
 
 def tool_result(session: Session) -> None:
     """Write a call of one of the usual tools."""
-    tool, shape = session.dice.choice(TOOLS)
-    size = session.dice.quantile(RESULT_BYTES)
+    tool, shape = session.choice(TOOLS)
+    size = session.quantile(RESULT_BYTES)
     if tool == "Edit":
-        given = {"path": session.module(), "out": session.cut(2 * size)}
+        given = {"path": session.fill("module"), "out": session.cut(2 * size)}
     else:
         out = session.cut(size, 2)
         given = {"out": out, "count": b"%d" % (out.count(b"\\n") + 1)}
-    tool_round(session, "tool_result", tool, shape, **given)
+    tool_round(session, tool, shape, **given)
 
 
 def tool_result_big(session: Session) -> None:
     """Write a command that printed up to a megabyte."""
-    out = session.cut(session.dice.quantile(BIG_RESULT_BYTES), 2)
-    tool_round(session, "tool_result_big", "Bash", "Bash", out=out)
+    out = session.cut(session.quantile(BIG_RESULT_BYTES), 2)
+    tool_round(session, "Bash", "Bash", out=out)
 
 
 def image(session: Session, line_bytes: int) -> None:
     """Write a picture that was looked at, in a line of about this size."""
     before = session.size
-    out = base64.b64encode(session.dice.noise(line_bytes // 8 * 3))
-    tool_round(session, "image", "Read", "image", out=out, count=b"%d" % (len(out) // 4 * 3))
-    session.image_bytes += session.size - before
+    out = base64.b64encode(session.noise(line_bytes // 8 * 3))
+    tool_round(session, "Read", "image", out=out, count=b"%d" % (len(out) // 4 * 3))
+    session.room += session.size - before  # it would swallow whole segments
 
 
 # ---- boundaries, and decoys: rows that name one, contain one or look like one
@@ -332,16 +272,14 @@ def image(session: Session, line_bytes: int) -> None:
 
 def compaction(session: Session) -> None:
     """Write a boundary and the summary after it."""
-    dice, kept = session.dice, b""
-    above, new, summary = session.parent.strip(b'"'), dice.uuid(), dice.uuid()
-    trigger = b"auto" if dice.between(0, 10) else b"manual"
-    tokens, when = dice.number(150_000, 168_000), session.time()
+    above, new, summary = session.parent.strip(b'"'), session.uuid(), session.uuid()
+    facts = {"above": above, "trigger": b"auto" if session.between(0, 10) else b"manual"}
+    facts |= {"tokens": session.number(150_000, 168_000), "when": session.time(), "kept": b""}
     every = session.options.preserved_every
     if every and not (len(session.boundaries) + 1) % every:
         rows = b",".join(b'"%b"' % uuid for uuid in session.chain)
         ends = {"head": session.chain[0], "last": session.chain[-1]}
-        kept = session.fill("kept", anchor=summary, all=rows, **ends)
-    facts = {"above": above, "when": when, "trigger": trigger, "tokens": tokens, "kept": kept}
+        facts["kept"] = session.fill("kept", anchor=summary, all=rows, **ends)
     start = session.size
     session.write("compact_boundary", new=new, **facts)
     session.boundaries.append(start)
@@ -353,7 +291,7 @@ def compaction(session: Session) -> None:
 
 def foreign_boundary(session: Session) -> bytes:
     """Return a complete boundary row of some other session."""
-    above, new, other = (session.dice.uuid() for _ in range(3))
+    above, new, other = (session.uuid() for _ in range(3))
     facts = {"above": above, "when": session.time(), "trigger": b"auto", "tokens": b"155000"}
     return session.fill("compact_boundary", new=new, session=other, kept=b"", **facts)
 
@@ -362,35 +300,28 @@ def decoy_escaped(session: Session) -> None:
     """Write a command that printed another session: a boundary inside of a string."""
     quoted = foreign_boundary(session).replace(b'"', b'\\"')
     out = session.fill("decoy_escaped_out", quoted=quoted)
-    tool_round(session, "decoy_escaped", "Bash", "decoy_escaped", out=out)
+    tool_round(session, "Bash", "decoy_escaped", out=out)
 
 
 def decoy_nested(session: Session) -> None:
     """Write a tool that gave rows back as objects: a boundary, unescaped, deeper in the line."""
     given = {"out": session.text(64, 400, 8), "entry": foreign_boundary(session)}
-    tool_round(session, "decoy_nested", "mcp__tide__sessions", "decoy_nested", **given)
+    tool_round(session, "mcp__tide__sessions", "decoy_nested", **given)
 
 
 # ---- what is written when
 
 WritesRow = Callable[[Session], object]
-
-
-def row_of(kind: str, details: bytes = b"") -> WritesRow:
-    """Return what writes a row of the conversation of which all is in its template."""
-    return lambda session: session.row(kind, None, details)
-
-
 ROW_LOTTERY: tuple[WritesRow, ...] = (
-    *[row_of("user", b',"permissionMode":"acceptEdits"')] * 50,
+    *[user] * 50,
     *[lambda session: session.assistant("assistant_text")] * 100,
-    *[lambda session: session.assistant("assistant_thinking", signed=session.signature())] * 120,
+    *[thinking] * 120,
     *[tool_result] * 577,
     *[tool_result_big] * 3,
     *[lambda session: session.write("progress")] * 70,
-    *[attachment] * 10,
+    *[lambda session: session.row("attachment", path=session.fill("module"))] * 10,
     *[file_history_snapshot] * 20,
-    *[row_of("turn_duration", b',"isMeta":false')] * 25,
+    *[lambda session: session.row("turn_duration", b',"isMeta":false')] * 25,
     *[queue_operation] * 15,
     *[metadata] * 10,
 )
@@ -398,7 +329,7 @@ ROW_LOTTERY: tuple[WritesRow, ...] = (
 DECOYS: tuple[tuple[int, WritesRow], ...] = (
     (60, decoy_escaped),
     (12, decoy_nested),
-    (8, row_of("microcompact_boundary")),
+    (8, lambda session: session.row("microcompact_boundary")),
 )
 """What a session of the reference size has so many of."""
 
@@ -406,21 +337,24 @@ DECOYS: tuple[tuple[int, WritesRow], ...] = (
 def opening(session: Session) -> None:
     """Write the first lines of the file; the custom title stands nowhere else."""
     session.write("summary")
-    ROW_LOTTERY[0](session)
+    user(session)
     session.write("metadata", type=b"custom-title", key=b"customTitle", value=b"harbour works")
 
 
 def schedule(options: Options) -> tuple[list[int], deque[tuple[int, WritesRow]]]:
     """Return where segments end, and what is due where without being left to the lottery."""
-    dice = Dice(options.seed, "schedule")
-    count = options.planned_images()
-    limit = options.size // max(16, 2 * count)
+    dice, size = Dice(options.seed, "schedule"), options.size
+    count = max(1, size // BYTES_PER_IMAGE) if size >= SMALLEST_WITH_IMAGE else 0
+    if options.images is not None:
+        count = options.images
+    limit = size // max(16, 2 * count)
     images = [min(dice.between(*IMAGE_LINE_BYTES), limit) for _ in range(count)]
-    ends = segment_ends(dice, options, options.size - sum(images))
+    ends = segment_ends(dice, options, size - sum(images))
     span = ends[-1] if options.tail is None else ends[-2]
     due: list[WritesRow] = [partial(image, line_bytes=line_bytes) for line_bytes in images]
+    least = 1 if size >= SMALLEST_WITH_DECOYS else 0
     for of_reference, write in DECOYS:
-        due += [write] * options.share(of_reference)
+        due += [write] * max(least, of_reference * size // REFERENCE_SIZE)
     events = [(dice.between(span // 100, span * 98 // 100 + 1), write) for write in due]
     return ends, deque(sorted(events, key=lambda event: event[0]))
 
@@ -428,39 +362,30 @@ def schedule(options: Options) -> tuple[list[int], deque[tuple[int, WritesRow]]]
 def segment_ends(dice: Dice, options: Options, total: int) -> list[int]:
     """Cut the total into segments of unequal size, the last one as asked for."""
     weights = [dice.quantile(SEGMENT_WEIGHTS) for _ in range(options.boundaries + 1)]
-    if options.tail is None:
-        return shares(total, weights)
-    before_tail = max(total - options.tail - BOUNDARY_BYTES, 0)
-    return [*shares(before_tail, weights[:-1]), total]
-
-
-def shares(total: int, weights: Sequence[int]) -> list[int]:
-    """Return where each share of the total ends."""
+    shared, last = total, list[int]()
+    if options.tail is not None:
+        shared, last = max(total - options.tail - BOUNDARY_BYTES, 0), [total]
+        weights.pop()
     sums = list(itertools.accumulate(weights))
-    return [total * part // sums[-1] for part in sums]
+    return [shared * part // sums[-1] for part in sums] + last
 
 
 def generate(target: BinaryIO, options: Options) -> Truth:
     """Write a session to the target and return what is in it."""
     session = Session(target, options)
     ends, events = schedule(options)
-    for number, end in enumerate(ends):
-        session.segment_end = end
+    for number, (begin, end) in enumerate(itertools.pairwise((0, *ends))):
+        session.room += end - begin
         (compaction if number else opening)(session)
-        while session.position < end:
-            if events and events[0][0] <= session.position:
+        while session.room > 0:
+            if events and events[0][0] <= end - session.room:
                 events.popleft()[1](session)
             else:
-                session.dice.choice(ROW_LOTTERY)(session)
+                session.choice(ROW_LOTTERY)(session)
     for _, write in events:
         write(session)
     return session.truth()
 
 
-def name(options: Options) -> str:
-    """Return the file's name, as the client calls it."""
-    return f"{session_id(options.seed)}.jsonl"
-
-
 if __name__ == "__main__":
-    command(Options, generate, name)
+    command(Options, generate)

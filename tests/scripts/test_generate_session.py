@@ -12,7 +12,6 @@ import itertools
 import json
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,7 +46,7 @@ def is_boundary(row: dict[str, Any]) -> bool:
 
 
 def run(*arguments: str) -> None:
-    command(Options, generate, generate_session.name, arguments)
+    command(Options, generate, arguments)
 
 
 def in_memory(options: Options) -> tuple[bytes, Truth]:
@@ -120,17 +119,7 @@ def test_boundaries_are_told_truly(sample: Sample) -> None:
     assert sample.truth["boundaries"] == found
 
 
-def test_kinds_add_up_to_the_file(sample: Sample) -> None:
-    kinds = sample.truth["kinds"]
-    assert sum(lines for lines, _ in kinds.values()) == len(sample.lines)
-    assert sum(size for _, size in kinds.values()) == len(sample.content)
-    boundary_bytes = sum(len(sample.lines[number]) + 1 for number in sample.boundary_numbers)
-    assert kinds["compact_boundary"] == [9, boundary_bytes]
-    subtypes = Counter(row.get("subtype") for row in sample.rows)
-    assert kinds["turn_duration"][0] == subtypes["turn_duration"]
-
-
-def test_every_decoy_occurs_as_often_as_told(sample: Sample) -> None:
+def test_every_decoy_occurs(sample: Sample) -> None:
     results = [
         (line, row["toolUseResult"])
         for line, row in zip(sample.lines, sample.rows, strict=True)
@@ -139,10 +128,7 @@ def test_every_decoy_occurs_as_often_as_told(sample: Sample) -> None:
     escaped = [result["stdout"] for _, result in results if "stdout" in result]
     nested = [result["structuredContent"] for _, result in results if "stdout" not in result]
     micro = [row for row in sample.rows if row.get("subtype") == "microcompact_boundary"]
-    kinds = sample.truth["kinds"]
-    told = (kinds["decoy_escaped"][0], kinds["decoy_nested"][0], kinds["microcompact_boundary"][0])
-    assert told == (len(escaped), len(nested), len(micro))
-    assert all(told)
+    assert all((escaped, nested, micro))
     quoted = [line for text in escaped for line in text.split("\n") if line.startswith('{"par')]
     assert len(quoted) == len(escaped)
     assert all(is_boundary(json.loads(line)) for line in quoted)
@@ -200,9 +186,9 @@ def test_the_tail_is_what_was_asked_for(tail: int) -> None:
 
 
 def test_asked_counts_are_kept_to_even_where_they_hardly_fit() -> None:
-    content, truth = in_memory(Options(size=1000, boundaries=3, images=1))
+    content, _ = in_memory(Options(size=1000, boundaries=3, images=1))
     assert sum(is_boundary(json.loads(line)) for line in content.splitlines()) == 3
-    assert truth.kinds["image"].lines == 1
+    assert content.count(b'"content":[{"type":"image",') == 1
 
 
 @pytest.mark.parametrize(

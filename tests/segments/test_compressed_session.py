@@ -24,7 +24,7 @@ from support.homes import packed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ID = generate_codex.session_id(7)
+ID = generate_codex.Options().session_id
 NAME = f"rollout-2026-02-10T08-00-00-{ID}.jsonl.zst"
 
 

@@ -15,7 +15,7 @@ from support.conformance.specimen import FIXTURES, Specimen
 if TYPE_CHECKING:
     pass
 
-ID: Final = generate_codex.session_id(7)
+ID: Final = generate_codex.Options().session_id
 
 # What is told by its two ends, whatever is between them.
 _ENDS: Final = re.compile(
