@@ -79,10 +79,6 @@ class Dice:
         """Return one of the choices, each as likely as any other."""
         return choices[self.between(0, len(choices))]
 
-    def number(self, low: int, high: int) -> bytes:
-        """Return the digits of an integer from low up to, but not including, high."""
-        return b"%d" % self.between(low, high)
-
     def hex(self, digits: int) -> bytes:
         """Return lower-case hexadecimal digits."""
         found = self._digits.read(digits)
@@ -172,7 +168,7 @@ class Writer(Dice):
         """Return escaped text of about that many bytes."""
         return self.cut(self.between(low, high), share)
 
-    def fill(self, name: str, **given: bytes) -> bytes:
+    def fill(self, name: str, **given: bytes | int) -> bytes:
         """Return a template with its blanks filled from left to right.
 
         A blank, such as `%(text 64 900)b`, names what is given here, another template, or what
@@ -180,7 +176,7 @@ class Writer(Dice):
         """
         return self.rows[name] % _Blanks(self, given)
 
-    def write(self, name: str, **given: bytes) -> None:
+    def write(self, name: str, **given: bytes | int) -> None:
         """Write a template as one row."""
         self.put(self.fill(name, **given), b"\n")
 
@@ -209,17 +205,15 @@ class Writer(Dice):
 @dataclass
 class _Blanks:
     writer: Writer
-    given: dict[str, bytes]
+    given: dict[str, bytes | int]
 
     def __getitem__(self, blank: bytes) -> bytes:
         name, numbers = _parsed(blank)
-        if name in self.given:
-            return self.given[name]
-        if name in self.writer.rows:
+        if name in self.writer.rows and name not in self.given:
             return self.writer.fill(name, **self.given)
-        value: Any = getattr(self.writer, name)
-        drawn: bytes = value(*numbers) if callable(value) else value
-        return drawn
+        value: Any = self.given[name] if name in self.given else getattr(self.writer, name)
+        drawn = value(*numbers) if callable(value) else value
+        return b"%d" % drawn if isinstance(drawn, int) else bytes(drawn)
 
 
 @cache

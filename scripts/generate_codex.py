@@ -48,8 +48,8 @@ event_msg.mcp_tool_call_end: {"type":"mcp_tool_call_end",
 foreign: {"timestamp":"%(time)b","type":"compacted","payload":{"message":"so far",
     "replacement_history":[]}}
 compacted: {"message":"%(summary)b","replacement_history":[%(history)b],"window_number":%(window)b,
-    "window_id":"%(id)b","latest_token_usage_record":{"thread_id":"%(session)b",
-    "usage":{"input_tokens":%(tokens)b,"output_tokens":900}},
+    "window_id":"%(uuid)b","latest_token_usage_record":{"thread_id":"%(session)b",
+    "usage":{"input_tokens":%(between 150000 195000)b,"output_tokens":900}},
     "resume_metadata":{"multi_agent_version":"v1"}}
 event_msg.context_compacted: {"type":"context_compacted"}
 world_state: {"full":true,"state":{"agents_md":{}}}
@@ -83,11 +83,11 @@ class Rollout(Writer):
         noise = base64.b64encode(self.noise(3 * 64 * KIB))
         self.pixels = (noise * (options.image_bytes // len(noise) + 1))[: options.image_bytes]
 
-    def row(self, name: str, **given: bytes) -> None:
+    def row(self, name: str, **given: bytes | int) -> None:
         """Write one row around its payload."""
         given["body"] = self.fill(name, **given)
         given["type"] = name.partition(".")[0].encode()
-        self.write("row", ordinal=b"%d" % self.lines, **given)
+        self.write("row", ordinal=self.lines, **given)
 
     def prompt(self, *, with_picture: bool = False) -> None:
         """Write what begins a turn: its prompt, sent and shown, and its context."""
@@ -104,9 +104,7 @@ class Rollout(Writer):
         self.row("response_item.assistant", said=said)
         self.row("event_msg.agent_message", said=said)
         sent = self.between(9_000, 190_000)
-        figures = {"sent": sent, "cached": sent // 2, "total": sent + 100}
-        usage = {name: b"%d" % figure for name, figure in figures.items()}
-        self.row("event_msg.token_count", **usage)
+        self.row("event_msg.token_count", sent=sent, cached=sent // 2, total=sent + 100)
         self.row("event_msg.task_complete", said=said[:64].split(b"\\")[0])
 
     def thought(self) -> None:
@@ -133,7 +131,7 @@ class Rollout(Writer):
 
     def compaction(self, size: int) -> None:
         """Write a compacted record of about `size` bytes, and what the client writes behind it."""
-        facts = {"time": self.time(), "summary": self.text(2 * KIB, 6 * KIB)}
+        time, summary = self.time(), self.text(2 * KIB, 6 * KIB)
         history: list[bytes] = []
         written = 0
         while not written or written < size:
@@ -141,13 +139,11 @@ class Rollout(Writer):
             said = self.text(400, 24 * KIB)
             history.append(self.fill("response_item.user", role=role, said=said, picture=b""))
             written += len(history[-1])
-        look = {"role": b"user", "said": b"look"}
-        pictures = self.options.images if self.boundaries else 0
-        history += [self.fill("response_item.user", **look) for _ in range(pictures)]
-        facts |= {"tokens": self.number(150_000, 195_000), "id": self.uuid()}
-        start, window = self.size, b"%d" % (len(self.boundaries) + 1)
-        self.row("compacted", window=window, history=b",".join(history), **facts)
-        self.boundaries.append(start)
+        look = self.fill("response_item.user", role=b"user", said=b"look")
+        history += [look] * (self.options.images if self.boundaries else 0)
+        self.boundaries.append(self.size)
+        given = {"summary": summary, "history": b",".join(history), "time": time}
+        self.row("compacted", window=len(self.boundaries), **given)
         self.row("event_msg.context_compacted")
         self.row("world_state")
 

@@ -81,9 +81,8 @@ class Talk(Writer):
     def of_model(self, said: bytes, thoughts: bytes) -> bytes:
         """Return a message of the model without its end: calls may follow."""
         sent, received = self.between(1000, 200_000), self.between(1, 4000)
-        figures = {"sent": sent, "received": received, "cached": sent // 2}
-        figures["total"] = sent + received + 40
-        tokens = {name: b"%d" % figure for name, figure in figures.items()}
+        tokens = {"sent": sent, "received": received, "cached": sent // 2}
+        tokens["total"] = sent + received + 40
         content = self.fill("of_model", said=said, thoughts=thoughts, **tokens)
         return self.fill("message", type=b"gemini", content=content)
 

@@ -64,8 +64,8 @@ user: "promptId":"%(prompt)b","type":"user","message":{"role":"user",
     "content":"%(text 64 1500)b"}
 assistant: "message":{"model":"claude-opus-4-6","id":"msg_01%(hex 22)b","type":"message",
     "role":"assistant","content":[%(block)b],"stop_reason":null,"stop_sequence":null,"usage":{
-    "input_tokens":%(number 1 10)b,"cache_creation_input_tokens":%(number 0 4000)b,
-    "cache_read_input_tokens":%(number 20000 150000)b,"output_tokens":%(number 1 2000)b,
+    "input_tokens":%(between 1 10)b,"cache_creation_input_tokens":%(between 0 4000)b,
+    "cache_read_input_tokens":%(between 20000 150000)b,"output_tokens":%(between 1 2000)b,
     "server_tool_use":{"web_search_requests":0,"web_fetch_requests":0},
     "service_tier":"standard","cache_creation":{"ephemeral_1h_input_tokens":0,
     "ephemeral_5m_input_tokens":0}}},"requestId":"req_011%(hex 20)b","type":"assistant"
@@ -78,7 +78,7 @@ result_details: ,"toolUseResult":%(detail)b,"sourceToolAssistantUUID":"%(caller)
 attachment: "attachment":{"type":"file","filename":"/srv/demo/project/%(path)b","content":{
     "type":"text","file":{"filePath":"/srv/demo/project/%(path)b","content":"%(text 100 3000)b",
     "numLines":1,"startLine":1,"totalLines":1}},"displayPath":"%(path)b"},"type":"attachment"
-turn_duration: "type":"system","subtype":"turn_duration","durationMs":%(number 2000 400000)b
+turn_duration: "type":"system","subtype":"turn_duration","durationMs":%(between 2000 400000)b
 compact_summary: "type":"user","message":{"role":"user","content":"The work so far, in short:\n\n
     %(text 6000 16000 4)b"},"isVisibleInTranscriptOnly":true,"isCompactSummary":true
 compact_boundary: {"parentUuid":null,"logicalParentUuid":"%(above)b","isSidechain":false,
@@ -92,8 +92,8 @@ microcompact_boundary: "type":"system","subtype":"microcompact_boundary",
     "microcompactMetadata":{"trigger":"auto","preTokens":90000,"tokensSaved":30000,
     "compactedToolIds":[],"clearedAttachmentUUIDs":[]}
 progress: {"parentUuid":%(parent)b,"isSidechain":false,"type":"progress","data":{
-    "type":"bash_progress","output":"%(text 64 900)b","elapsedTimeSeconds":%(number 1 90)b},
-    "toolUseID":"bash-progress-%(number 0 1000)b","parentToolUseID":"toolu_01%(hex 22)b",
+    "type":"bash_progress","output":"%(text 64 900)b","elapsedTimeSeconds":%(between 1 90)b},
+    "toolUseID":"bash-progress-%(between 0 1000)b","parentToolUseID":"toolu_01%(hex 22)b",
     "uuid":"%(uuid)b","timestamp":"%(time)b"%(trailer)b
 file_history_snapshot: {"type":"file-history-snapshot","messageId":"%(message)b","snapshot":{
     "messageId":"%(message)b","trackedFileBackups":{%(backups)b},"timestamp":"%(when)b"},
@@ -104,12 +104,12 @@ queue_operation: {"type":"queue-operation","operation":"%(operation)b","timestam
     "sessionId":"%(session)b"%(content)b}
 summary: {"type":"summary","summary":"Mend the ferry ledger","leafUuid":"%(uuid)b"}
 metadata: {"type":"%(type)b","%(key)b":"%(value)b","sessionId":"%(session)b"}
-module: src/inlet_%(number 0 100)b.py
+module: src/inlet_%(between 0 100)b.py
 Bash: {"command":"%(text 64 400 4)b","description":"%(text 64 65 4)b"}
-Bash_content: "%(out)b"
-Bash_detail: {"stdout":"%(out)b","stderr":"","interrupted":false,"isImage":false}
+plain_content: "%(out)b"
+plain_detail: {"stdout":"%(out)b","stderr":"","interrupted":false,"isImage":false}
 Read: {"file_path":"/srv/demo/project/%(module)b"}
-Read_content: "%(out)b"
+Read_content: %(plain_content)b
 Read_detail: {"type":"text","file":{"filePath":"/srv/demo/project/%(module)b","content":"%(out)b",
     "numLines":%(count)b,"startLine":1,"totalLines":%(count)b}}
 Edit: {"file_path":"/srv/demo/project/%(module)b","old_string":"%(old)b",
@@ -118,8 +118,6 @@ Edit_content: "/srv/demo/project/%(path)b was changed."
 Edit_detail: {"filePath":"/srv/demo/project/%(path)b","originalFile":"%(out)b","structuredPatch":[],
     "userModified":false,"replaceAll":false}
 Grep: {"pattern":"ferry_%(hex 4)b","path":"/srv/demo/project"}
-Grep_content: "%(out)b"
-Grep_detail: %(Bash_detail)b
 image: {"file_path":"/srv/demo/project/%(module)b"}
 image_content: [{"type":"image","source":{"type":"base64","media_type":"image/png",
     "data":"%(out)b"}}]
@@ -127,8 +125,6 @@ image_detail: {"type":"image","file":{"base64":"%(out)b","type":"image/png",
     "originalSize":%(count)b}}
 decoy_escaped: {"command":"tail -n 40 other.jsonl | grep compact_boundary",
     "description":"look at another session"}
-decoy_escaped_content: "%(out)b"
-decoy_escaped_detail: %(Bash_detail)b
 decoy_escaped_out: %(text 64 400 8)b\n%(quoted)b\n%(text 64 400 8)b
 decoy_nested: {"filter":{"type":"system","subtype":"compact_boundary"}}
 decoy_nested_content: [{"type":"text","text":"%(out)b"}]
@@ -146,13 +142,8 @@ FACTS = (
     (b"ai-title", b"aiTitle", b"Mend the ferry ledger"),
     (b"mode", b"mode", b"normal"),
 )
-TOOLS = (
-    *[("Bash", "Bash")] * 45,
-    *[("Read", "Read")] * 25,
-    *[("Edit", "Edit")] * 15,
-    *[("Grep", "Grep")] * 10,
-    *[("mcp__tide__query", "Grep")] * 5,
-)
+TOOLS = [("Bash", "Bash")] * 45 + [("Read", "Read")] * 25 + [("Edit", "Edit")] * 15
+TOOLS += [("Grep", "Grep")] * 10 + [("mcp__tide__query", "Grep")] * 5
 """The tools of a hundred calls, each with the name of its templates."""
 
 
@@ -171,21 +162,20 @@ class Session(Writer):
         self.signatures = base64.b64encode(self.noise(SIGNATURE_POOL_BYTES))
 
     @property
-    def version(self) -> bytes:
+    def version(self) -> int:
         """The client's, which may have been updated after a compaction."""
-        later = VERSIONS * len(self.boundaries) // (self.options.boundaries + 1)
-        return b"%d" % (FIRST_VERSION + later)
+        return FIRST_VERSION + VERSIONS * len(self.boundaries) // (self.options.boundaries + 1)
 
-    def row(self, name: str, details: bytes = b"", **given: bytes) -> bytes:
+    def row(self, name: str, details: bytes = b"", new: bytes = b"", **given: bytes) -> bytes:
         """Write the next row of the conversation and return its uuid."""
         body = self.fill(name, **given)
-        new = given.get("new") or self.uuid()
+        new = new or self.uuid()
         self.write("row", body=body, new=new, details=details)
         self.parent = b'"%b"' % new
         self.chain.append(new)
         return new
 
-    def assistant(self, name: str, **given: bytes) -> bytes:
+    def assistant(self, name: str, **given: bytes | int) -> bytes:
         """Write a reply of one block and return its uuid."""
         return self.row("assistant", block=self.fill(name, **given))
 
@@ -207,7 +197,7 @@ def file_history_snapshot(session: Session) -> None:
     """Write which backups would undo what a message did."""
     message, when = session.uuid(), session.time()
     files = range(session.between(0, 60))
-    backups = [session.fill("backup", file=b"%d" % file, when=when) for file in files]
+    backups = [session.fill("backup", file=file, when=when) for file in files]
     facts = {"message": message, "when": when, "backups": b",".join(backups)}
     session.write("file_history_snapshot", **facts)
 
@@ -228,9 +218,10 @@ def metadata(session: Session) -> None:
 # ---- tool calls: a reply that asks for one, and a user row that has the result twice
 
 
-def tool_round(session: Session, tool: str, shape: str, **given: bytes) -> None:
+def tool_round(session: Session, tool: str, shape: str, **given: bytes | int) -> None:
     """Write a call and its result."""
-    content, detail = (session.fill(f"{shape}_{part}", **given) for part in ("content", "detail"))
+    own = shape if f"{shape}_detail" in ROWS else "plain"
+    content, detail = (session.fill(f"{own}_{part}", **given) for part in ("content", "detail"))
     if tool == "Edit":
         given |= {"old": session.text(64, 1500, 4), "replaced": session.text(64, 1500, 4)}
     call = session.fill(shape, **given)
@@ -245,12 +236,9 @@ def tool_result(session: Session) -> None:
     """Write a call of one of the usual tools."""
     tool, shape = session.choice(TOOLS)
     size = session.quantile(RESULT_BYTES)
-    if tool == "Edit":
-        given = {"path": session.fill("module"), "out": session.cut(2 * size)}
-    else:
-        out = session.cut(size, 2)
-        given = {"out": out, "count": b"%d" % (out.count(b"\\n") + 1)}
-    tool_round(session, tool, shape, **given)
+    path = session.fill("module") if tool == "Edit" else b""
+    out = session.cut(2 * size) if tool == "Edit" else session.cut(size, 2)
+    tool_round(session, tool, shape, path=path, out=out, count=out.count(b"\\n") + 1)
 
 
 def tool_result_big(session: Session) -> None:
@@ -263,7 +251,7 @@ def image(session: Session, line_bytes: int) -> None:
     """Write a picture that was looked at, in a line of about this size."""
     before = session.size
     out = base64.b64encode(session.noise(line_bytes // 8 * 3))
-    tool_round(session, "Read", "image", out=out, count=b"%d" % (len(out) // 4 * 3))
+    tool_round(session, "Read", "image", out=out, count=len(out) // 4 * 3)
     session.room += session.size - before  # it would swallow whole segments
 
 
@@ -273,15 +261,16 @@ def image(session: Session, line_bytes: int) -> None:
 def compaction(session: Session) -> None:
     """Write a boundary and the summary after it."""
     above, new, summary = session.parent.strip(b'"'), session.uuid(), session.uuid()
-    facts = {"above": above, "trigger": b"auto" if session.between(0, 10) else b"manual"}
-    facts |= {"tokens": session.number(150_000, 168_000), "when": session.time(), "kept": b""}
+    trigger = b"auto" if session.between(0, 10) else b"manual"
+    tokens, when, kept = session.between(150_000, 168_000), session.time(), b""
     every = session.options.preserved_every
     if every and not (len(session.boundaries) + 1) % every:
         rows = b",".join(b'"%b"' % uuid for uuid in session.chain)
         ends = {"head": session.chain[0], "last": session.chain[-1]}
-        facts["kept"] = session.fill("kept", anchor=summary, all=rows, **ends)
+        kept = session.fill("kept", anchor=summary, all=rows, **ends)
     start = session.size
-    session.write("compact_boundary", new=new, **facts)
+    facts = {"above": above, "new": new, "trigger": trigger, "when": when, "kept": kept}
+    session.write("compact_boundary", tokens=tokens, **facts)
     session.boundaries.append(start)
     session.slug = b',"slug":"drifting-copper-lantern"'
     session.parent = b'"%b"' % new
