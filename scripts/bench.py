@@ -51,11 +51,12 @@ print(*figures, posix.waitstatus_to_exitcode(status), file=sys.stderr)
 
 # ---- the cases
 
-# A case: files or homes, then rows of a command, what it is compared with, and the most that its
-# figures may be. `{session --size 2G}` is the file that generate_session.py makes of these options,
-# `{home …}` a home with many sessions, which commands see instead of the user's, `{it}` the one
-# that the table is about, and `{work}` a folder that is empty before each run. What stands before
-# `=>` is done before the clock starts.
+# A case: on which files or homes and how often, then rows of a command, what it is compared with,
+# and the most that its figures may be. `{session --size 2G}` is the file that generate_session.py
+# makes of these options, `{home …}` a home with many sessions, which commands see instead of the
+# user's, `{it}` the one that the table is about, `{twice}` one with twice the sessions, and `{work}`
+# a folder that is empty before each run; all else in braces is in SHELL. What stands before `=>` is
+# done before the clock starts.
 TABLE = """
 scan: Nothing is written. `grep` also counts lines that only quote a boundary.
     5 times on {small}
@@ -345,14 +346,6 @@ def say(text: str) -> None:
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
-def machine() -> str:
-    """Describe the machine, as far as it matters and as far as it says nothing of its owner."""
-    version = (BIN / "sessrotate", "--version")
-    told = subprocess.run(version, capture_output=True, text=True, check=True).stdout.strip()
-    system = f"{platform.system()} {platform.release()} on {platform.machine()}"
-    return f"{told}, Python {platform.python_version()}, {system}, {os.cpu_count()} cores"
-
-
 def main() -> None:
     """Measure and print; what is missed is printed too, and is no failure."""
     parser = argparse.ArgumentParser(
@@ -362,7 +355,9 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=CASES, help="only this case")
     options = parser.parse_args()
     subprocess.run([SCRIPTS / "setup"], check=True)
-    print(machine())
+    # What matters of the machine, and nothing of its owner.
+    print(f"{platform.platform()}, Python {platform.python_version()}, {os.cpu_count()} cores")
+    subprocess.run([BIN / "sessrotate", "--version"], check=True)
     with tempfile.TemporaryDirectory(prefix="sessrotate-bench-") as folder:
         files = Files(Path(folder), quick=options.quick)
         for name in options.only or CASES:
