@@ -54,9 +54,9 @@ print(*figures, posix.waitstatus_to_exitcode(status), file=sys.stderr)
 # A case: on which files or homes and how often, then rows of a command, what it is compared with,
 # and the most that its figures may be. `{session --size 2G}` is the file that generate_session.py
 # makes of these options, `{home …}` a home with many sessions, which commands see instead of the
-# user's, `{it}` the one that the table is about, `{twice}` one with twice the sessions, and `{work}`
-# a folder that is empty before each run; all else in braces is in SHELL. What stands before `=>` is
-# done before the clock starts.
+# user's, `{it}` the one that the table is about, `{twice}` one of twice the sessions, and `{work}`
+# a folder that is empty before each run; all else in braces is in SHELL. What stands before `=>`
+# is done before the clock starts.
 TABLE = """
 scan: Nothing is written. `grep` also counts lines that only quote a boundary.
     5 times on {small}

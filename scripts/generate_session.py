@@ -62,16 +62,19 @@ trailer: ,"userType":"external","entrypoint":"cli","cwd":"/srv/demo/project",
     "sessionId":"%(session)b","version":"2.1.%(version)b","gitBranch":"main"%(slug)b}
 user: "promptId":"%(prompt)b","type":"user","message":{"role":"user",
     "content":"%(text 64 1500)b"}
-assistant: "message":{"model":"claude-opus-4-6","id":"msg_01%(hex 22)b","type":"message",
-    "role":"assistant","content":[%(block)b],"stop_reason":null,"stop_sequence":null,"usage":{
+reply: "message":{"model":"claude-opus-4-6","id":"msg_01%(hex 22)b","type":"message",
+    "role":"assistant","content":[
+spent: ],"stop_reason":null,"stop_sequence":null,"usage":{
     "input_tokens":%(between 1 10)b,"cache_creation_input_tokens":%(between 0 4000)b,
     "cache_read_input_tokens":%(between 20000 150000)b,"output_tokens":%(between 1 2000)b,
     "server_tool_use":{"web_search_requests":0,"web_fetch_requests":0},
     "service_tier":"standard","cache_creation":{"ephemeral_1h_input_tokens":0,
     "ephemeral_5m_input_tokens":0}}},"requestId":"req_011%(hex 20)b","type":"assistant"
-assistant_text: {"type":"text","text":"%(text 80 4000)b"}
-assistant_thinking: {"type":"thinking","thinking":"%(text 300 6000)b","signature":"%(signed)b"}
-assistant_tool_use: {"type":"tool_use","id":"%(call_id)b","name":"%(tool)b","input":%(call)b}
+said: %(reply)b{"type":"text","text":"%(text 80 4000)b"}%(spent)b
+thought: %(reply)b{"type":"thinking","thinking":"%(text 300 6000)b","signature":"%(signed)b"}
+    %(spent)b
+tool_use: %(reply)b{"type":"tool_use","id":"%(call_id)b","name":"%(tool)b","input":%(call)b}
+    %(spent)b
 tool_result: "promptId":"%(prompt)b","type":"user","message":{"role":"user","content":[{
     "tool_use_id":"%(call_id)b","type":"tool_result","content":%(content)b,"is_error":false}]}
 result_details: ,"toolUseResult":%(detail)b,"sourceToolAssistantUUID":"%(caller)b"
@@ -103,7 +106,12 @@ backup: "src/inlet_%(file)b.py":{"backupFileName":"%(hex 16)b@v1","version":1,
 queue_operation: {"type":"queue-operation","operation":"%(operation)b","timestamp":"%(time)b",
     "sessionId":"%(session)b"%(content)b}
 summary: {"type":"summary","summary":"Mend the ferry ledger","leafUuid":"%(uuid)b"}
-metadata: {"type":"%(type)b","%(key)b":"%(value)b","sessionId":"%(session)b"}
+custom_title: {"type":"custom-title","customTitle":"harbour works","sessionId":"%(session)b"}
+permission_mode: {"type":"permission-mode","permissionMode":"acceptEdits",
+    "sessionId":"%(session)b"}
+last_prompt: {"type":"last-prompt","lastPrompt":"%(text 64 65)b","sessionId":"%(session)b"}
+ai_title: {"type":"ai-title","aiTitle":"Mend the ferry ledger","sessionId":"%(session)b"}
+mode: {"type":"mode","mode":"normal","sessionId":"%(session)b"}
 module: src/inlet_%(between 0 100)b.py
 Bash: {"command":"%(text 64 400 4)b","description":"%(text 64 65 4)b"}
 plain_content: "%(out)b"
@@ -135,13 +143,7 @@ decoy_nested_detail: {"structuredContent":{"entries":[%(entry)b,
 the client's own use."""
 
 # Facts about the session, of which a loader keeps the last of each type.
-FACTS = (
-    (b"permission-mode", b"permissionMode", b"acceptEdits"),
-    (b"last-prompt", b"lastPrompt", b""),
-    (b"last-prompt", b"lastPrompt", b""),
-    (b"ai-title", b"aiTitle", b"Mend the ferry ledger"),
-    (b"mode", b"mode", b"normal"),
-)
+FACTS = ("permission_mode", "last_prompt", "last_prompt", "ai_title", "mode")
 TOOLS = [("Bash", "Bash")] * 45 + [("Read", "Read")] * 25 + [("Edit", "Edit")] * 15
 TOOLS += [("Grep", "Grep")] * 10 + [("mcp__tide__query", "Grep")] * 5
 """The tools of a hundred calls, each with the name of its templates."""
@@ -175,10 +177,6 @@ class Session(Writer):
         self.chain.append(new)
         return new
 
-    def assistant(self, name: str, **given: bytes | int) -> bytes:
-        """Write a reply of one block and return its uuid."""
-        return self.row("assistant", block=self.fill(name, **given))
-
 
 def user(session: Session) -> None:
     """Write a prompt, whose id the results after it have, too."""
@@ -190,7 +188,7 @@ def thinking(session: Session) -> None:
     """Write a thought; the signature is what makes it so large."""
     start = session.between(0, len(session.signatures) // 8) * 4
     signed = session.signatures[start : start + session.between(75, 625) * 4]
-    session.assistant("assistant_thinking", signed=signed)
+    session.row("thought", signed=signed)
 
 
 def file_history_snapshot(session: Session) -> None:
@@ -209,12 +207,6 @@ def queue_operation(session: Session) -> None:
     session.write("queue_operation", operation=b"dequeue", content=b"")
 
 
-def metadata(session: Session) -> None:
-    """Write a fact about the session."""
-    kind, key, value = session.choice(FACTS)
-    session.write("metadata", type=kind, key=key, value=value or session.text(64, 65))
-
-
 # ---- tool calls: a reply that asks for one, and a user row that has the result twice
 
 
@@ -226,8 +218,7 @@ def tool_round(session: Session, tool: str, shape: str, **given: bytes | int) ->
         given |= {"old": session.text(64, 1500, 4), "replaced": session.text(64, 1500, 4)}
     call = session.fill(shape, **given)
     call_id = b"toolu_01" + session.hex(22)
-    use = {"call_id": call_id, "tool": tool.encode(), "call": call}
-    caller = session.assistant("assistant_tool_use", **use)
+    caller = session.row("tool_use", call_id=call_id, tool=tool.encode(), call=call)
     details = session.fill("result_details", detail=detail, caller=caller)
     session.row("tool_result", details, call_id=call_id, content=content)
 
@@ -303,7 +294,7 @@ def decoy_nested(session: Session) -> None:
 WritesRow = Callable[[Session], object]
 ROW_LOTTERY: tuple[WritesRow, ...] = (
     *[user] * 50,
-    *[lambda session: session.assistant("assistant_text")] * 100,
+    *[lambda session: session.row("said")] * 100,
     *[thinking] * 120,
     *[tool_result] * 577,
     *[tool_result_big] * 3,
@@ -312,7 +303,7 @@ ROW_LOTTERY: tuple[WritesRow, ...] = (
     *[file_history_snapshot] * 20,
     *[lambda session: session.row("turn_duration", b',"isMeta":false')] * 25,
     *[queue_operation] * 15,
-    *[metadata] * 10,
+    *[lambda session: session.write(session.choice(FACTS))] * 10,
 )
 """How often each kind of row is written among a thousand."""
 DECOYS: tuple[tuple[int, WritesRow], ...] = (
@@ -327,7 +318,7 @@ def opening(session: Session) -> None:
     """Write the first lines of the file; the custom title stands nowhere else."""
     session.write("summary")
     user(session)
-    session.write("metadata", type=b"custom-title", key=b"customTitle", value=b"harbour works")
+    session.write("custom_title")
 
 
 def schedule(options: Options) -> tuple[list[int], deque[tuple[int, WritesRow]]]:
