@@ -49,6 +49,7 @@ class Options(AllOptions):
 
     purpose = "gemini session"
     named = "session-2026-02-10T08-00-{0.session_id:.8}.{0.format}"
+    size: int = option(100 * MIB, "about, of the file, in bytes")
     format: str = option("jsonl", "jsonl, or json: one object")
     resumes: int = option(20, "times that all live messages are appended")
     history: int = option(16 * MIB, "bytes of live messages at most")
