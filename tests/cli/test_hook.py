@@ -27,7 +27,9 @@ from sessrotate import names
 from sessrotate.clients.common import BOM
 from sessrotate.errors import InUseError
 from sessrotate.fs import exact
+from sessrotate.hook import call as hook_call
 from sessrotate.hook import installation
+from sessrotate.in_place import second_names
 from sessrotate.system import locks
 from support import command_line, processes
 from support.command_line import (
@@ -239,6 +241,31 @@ def test_what_its_client_is_about_to_trim_is_kept_at_once(
     assert home.stitched() == before + written
     assert not note(home).exists()
     assert not [path for path in folder.glob("*") if not path.samefile(home.live)]
+
+
+def test_a_rotation_that_comes_first_is_not_taken_for_the_trim(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one of the compaction before comes late on a busy machine, and its file has a name."""
+    monkeypatch.setenv("CLAUDE_CODE_TRANSCRIPT_LOCAL_GC", "1")
+    job = hook_call.wanted(compacting(home), 1)
+    assert job is not None
+    second_names.give(home.where, home.live)
+    written = boundary(900) + row(901, isCompactSummary=True)
+    home.append(written)
+    done = list[str]()
+
+    def sleep(_seconds: float) -> None:
+        deeds: dict[int, Callable[[], object]] = {0: home.rotate, 2: lambda: trim(home)}
+        deeds.get(len(done), lambda: None)()
+        done.append("slept" if len(done) != 2 else "trimmed")
+
+    clock = SimpleNamespace(sleep=sleep, monotonic=lambda: len(done) / 10)
+    monkeypatch.setattr(hook_call, "time", clock)
+    hook_call.rotate(job, 1)
+    assert done == ["slept", "slept", "trimmed", "slept"]
+    assert home.stitched() == DATA + written
+    assert not note(home).exists()
 
 
 @needs_proc

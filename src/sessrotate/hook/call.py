@@ -261,12 +261,16 @@ def _await_trim(job: Call) -> None:
     """Wait until the client has trimmed the session, or seems not to: both at once is a race.
 
     Nothing is lost by that, but what the client writes in between may have to be put in its place
-    by hand.
+    by hand. A file with a second name is not the client's, but what a rotation has put there since:
+    that of the compaction before, which waited, too.
     """
+    live, trims = job.where.live, job.where.client.trims
     deadline = time.monotonic() + _TRIMMING
     with suppress(OSError):
         while time.monotonic() < deadline:
-            if not os.path.samestat(job.where.live.lstat(), job.status):
+            now = live.lstat()
+            is_new = not os.path.samestat(now, job.status)
+            if is_new and not trims.names_of(live, job.where.session, now):
                 time.sleep(_STAMPING)
                 return
             time.sleep(0.05)

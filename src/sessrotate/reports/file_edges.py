@@ -256,13 +256,17 @@ def archive_of(where: Place, unread: Unread, live: Edges | None = None) -> Archi
             found = found if counted is None else _listed(where, counted, found)
         elif told.away is None:
             found = replace(found, content_bytes=None)
-            if not (is_whole or found.is_busy):
-                gone = f"its {names.MANIFEST} is gone: `sessrotate doctor` says more"
-                unread(str(where.archive), gone)
+            _tell_of_manifest(where, unread, is_wanted=not (is_whole or found.is_busy))
     except SessrotateError as error:
         unread(str(where.archive), str(error))
         found = replace(found, content_bytes=None)
     return found
+
+
+def _tell_of_manifest(where: Place, unread: Unread, *, is_wanted: bool) -> None:
+    if is_wanted:
+        gone = f"its {names.MANIFEST} is gone: `sessrotate doctor` says more"
+        unread(str(where.archive), gone)
 
 
 def _below(folder: str) -> list[tuple[str, os.stat_result]]:
