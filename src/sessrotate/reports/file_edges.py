@@ -255,18 +255,20 @@ def archive_of(where: Place, unread: Unread, live: Edges | None = None) -> Archi
             counted = listed if is_sure else manifest.until(listed, _counted(where, newest))
             found = found if counted is None else _listed(where, counted, found)
         elif told.away is None:
-            found = replace(found, content_bytes=None)
-            _tell_of_manifest(where, unread, is_wanted=not (is_whole or found.is_busy))
+            found = _unlisted(where, found, unread, is_whole=is_whole)
     except SessrotateError as error:
         unread(str(where.archive), str(error))
         found = replace(found, content_bytes=None)
     return found
 
 
-def _tell_of_manifest(where: Place, unread: Unread, *, is_wanted: bool) -> None:
-    if is_wanted:
-        gone = f"its {names.MANIFEST} is gone: `sessrotate doctor` says more"
-        unread(str(where.archive), gone)
+def _unlisted(
+    where: Place, found: ArchiveSummary, unread: Unread, *, is_whole: bool
+) -> ArchiveSummary:
+    """Return what an archive without its manifest holds; say so where the session needs it."""
+    if not (is_whole or found.is_busy):
+        unread(str(where.archive), f"its {names.MANIFEST} is gone: `sessrotate doctor` says more")
+    return replace(found, content_bytes=None)
 
 
 def _below(folder: str) -> list[tuple[str, os.stat_result]]:
