@@ -301,6 +301,18 @@ def test_a_list_says_of_a_live_tail_alone_how_much_is_missing(home: Home) -> Non
     assert "sessrotate doctor" in ended.err
 
 
+def test_a_list_says_how_much_an_older_archive_lacks(home: Home) -> None:
+    older = home.config / "older"
+    shutil.copytree(home.archive, older)
+    more = row(800) + boundary(800) + row(801)
+    home.append(more)
+    home.rotate()
+    shutil.rmtree(home.archive)
+    older.rename(home.archive)
+    lacks = len(command_line.segments_of(DATA + more)[-2])
+    assert f"{amount(lacks)} of history is missing here" in called("list").err
+
+
 @pytest.mark.parametrize("left", [None, b"{"])
 def test_a_list_says_of_a_lost_manifest_nothing_of_missing_history(
     home: Home, left: bytes | None

@@ -217,12 +217,13 @@ def of_place(
         and where.session not in folder.archives
         and place.holds_something(where.archive)
     )
-    if header is not None and not held.segments and not is_copy:
+    if header is not None and header.index > len(held.segments) and not is_copy:
         if held.is_busy:
             # A rotation was interrupted: all of it is there, and the next run puts it in segments.
             held = replace(held, content_bytes=header.start)
         elif held.content_bytes is not None:  # or it cannot be read, which is said
-            gone = f"{amount(header.start)} of history is missing here"
+            end = held.segments[-1].span.end if held.segments else 0
+            gone = f"{amount(max(0, header.start - end))} of history is missing here"
             unread(str(where.archive), f"{gone}: `sessrotate doctor` says more")
     edges = newest or file_edges.NOTHING
     seen = file_edges.sight(where.session, edges, held.head, brief=brief)
