@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+import shlex
 import string
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,5 +36,14 @@ def test_each_check_has_a_sentence_and_no_sentence_is_without_a_check() -> None:
 
 def test_a_sentence_names_no_fact_that_its_check_does_not_give() -> None:
     for name, facts in asked():
-        named = {field for _, field, _, _ in string.Formatter().parse(findings.SAYS[name]) if field}
+        fields = (field for _, field, _, _ in string.Formatter().parse(findings.SAYS[name]))
+        named = {field.removesuffix("_word") for field in fields if field}
         assert named <= facts, name
+
+
+def test_a_command_that_is_told_has_its_path_as_a_shell_takes_it() -> None:
+    path = Path("/home/some one/a (1).jsonl")
+    for name in ("stranger: copy", "stranger: agents"):
+        told = findings.finding(name, path, "s", live=path, paths="").detail
+        (command,) = re.findall("`(sessrotate [a-z]+ [^`]*/[^`]*)`", told)
+        assert shlex.split(command)[-1] == str(path)

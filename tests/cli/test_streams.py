@@ -120,7 +120,9 @@ def test_a_reader_that_is_gone_before_a_little_is_written_ends_it_quietly(
     ],
 )
 def test_a_full_device_for_the_result_is_one_sentence(place: Place, line: str) -> None:
-    assert_one_sentence(place.in_a_shell('"$0" "$@" > /dev/full', line), 74)
+    ended = place.in_a_shell('"$0" "$@" > /dev/full', line)
+    assert_one_sentence(ended, 74)
+    assert "standard output" in ended.err
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&-"])

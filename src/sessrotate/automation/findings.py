@@ -8,6 +8,7 @@ saving, the hook) is a finding, the worst first, with what to do. `doctor` shows
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -113,7 +114,7 @@ SAYS: Final = {
     "rewound": "{why}",  # a resume needs archived rows
     # Of what lies beside sessions.
     "stranger: copy": "{path} is a copy of a session, and no client continues it. It may hold "
-    "lines the session lacks: `sessrotate read {path}` shows all of it. Remove "
+    "lines the session lacks: `sessrotate read {path_word}` shows all of it. Remove "
     "it only if you do not need that.",
     "stranger: draft": "{path} was left by a resume of Codex, or by a run, that was killed at "
     "least a day ago, and nothing continues it: `sessrotate tidy` removes it.",
@@ -124,7 +125,7 @@ SAYS: Final = {
     "damaged: rollout": "{path} cannot be decompressed: put back a copy of it, or move it away.",
     "stranger: agents": "{paths}: agents of {session} wrote this, but the client never wrote "
     "the session's own file. `sessrotate search` finds it. The client's clean-up "
-    "deletes it with old sessions: `sessrotate archive {live}` puts it away, "
+    "deletes it with old sessions: `sessrotate archive {live_word}` puts it away, "
     "as does a run that saves sessions.",
 }
 """What each check says, and what to do: in the order in which they look, but for "settings: wrong".
@@ -148,13 +149,13 @@ class Finding(Struct, frozen=True):
 def finding(check: str, path: Path | str, session: str = "", **facts: object) -> Finding:
     """Return what one of `SAYS` says of a path, and the session that it is of.
 
-    `facts` are what it names in braces. Paths are made printable here, all else has to be.
+    `facts` are what it names in braces: a path as it is, and as `…_word` as a shell takes it. Paths
+    are made printable here, all else has to be.
     """
     facts |= {"path": Path(path), "session": printable(session)}
-    shown = {
-        name: printable(str(fact)) if isinstance(fact, Path) else fact
-        for name, fact in facts.items()
-    }
+    paths = {name: str(fact) for name, fact in facts.items() if isinstance(fact, Path)}
+    words = {f"{name}_word": printable(shlex.quote(path), 4096) for name, path in paths.items()}
+    shown = facts | {name: printable(path) for name, path in paths.items()} | words
     return Finding(session, str(path), check.partition(":")[0], SAYS[check].format(**shown))
 
 

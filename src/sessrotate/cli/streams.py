@@ -34,10 +34,11 @@ class ClosedPipe(BaseException):
 
 @contextmanager
 def _to_a_reader() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:
-        raise ClosedPipe from None
+    with storage("write to standard output"):
+        try:
+            yield
+        except BrokenPipeError:
+            raise ClosedPipe from None
 
 
 def write(text: str) -> None:
@@ -47,8 +48,10 @@ def write(text: str) -> None:
 
 def write_all(parts: Iterable[str]) -> None:
     """Write a result to standard output, part by part."""
+    for part in parts:  # which may be read from a disk that fails, too
+        with _to_a_reader():
+            sys.stdout.write(part)
     with _to_a_reader():
-        sys.stdout.writelines(parts)
         sys.stdout.flush()
 
 
@@ -76,7 +79,7 @@ def _wrapped(line: str, width: int | None) -> list[str]:
 
 def write_data(data: bytes | memoryview) -> None:
     """Write bytes to standard output as they are, now."""
-    with storage("write to standard output"), _to_a_reader():
+    with _to_a_reader():
         fs.write_all(sys.stdout.fileno(), memoryview(data))
 
 
@@ -182,13 +185,7 @@ def guarded(action: Callable[[], object]) -> int:
 
 def _raise_as_ours(error: OSError) -> Never:
     """Raise a StorageError that says what failed; most operations name their errors themselves."""
-    doing = "go on"
-    if error.filename is None:  # of a write, nobody tells the name
-        try:
-            sys.stdout.flush()  # what could not be written is tried again
-        except OSError:
-            doing = "write to standard output"
-    with storage(doing):
+    with storage("go on"):
         raise error
 
 
