@@ -164,7 +164,7 @@ def test_nothing_is_pruned_by_a_manifest_that_was_made_again(
 ) -> None:
     ended = called(*PRUNE)
     assert ended.code == 0
-    assert "to allow pruning, pass --accept-rebuilt" in ended.out
+    assert "--accept-rebuilt allows pruning" in ended.out
     (tmp_path / "settings.toml").write_text("[prune]\nkeep_last = 1\n[trash]\ngrace = '0'\n")
     assert called("run", "--config", str(tmp_path / "settings.toml")).code == 0
     assert pinned.trashed() == set()
@@ -244,4 +244,20 @@ def test_what_changes_an_archive_says_that_its_manifest_is_lost(
     ended = called(*command)
     assert ended.code == 74
     assert "rebuilds it from the segments" in ended.err
+    assert homes.snapshot(home.config) == before
+
+
+def test_one_that_a_newer_sessrotate_wrote_is_left_alone(home: homes.Home) -> None:
+    """Two versions may share a home, and the older one does not know what is in it."""
+    home.rotate()
+    path = home.archive / "manifest.json"
+    path.write_bytes(path.read_bytes().replace(b'"format": 1', b'"format": 2'))
+    home.append(row(900) + BOUNDARY_LINE + row(901))
+    before = homes.snapshot(home.config)
+    for command in ("rotate", "restore", "stitch", "archive", "pin", "prune", "verify"):
+        more = {"pin": ["1"], "prune": ["--keep-last", "1", "--yes"]}.get(command, [])
+        ended = called(command, ID, *more)
+        assert (ended.code, "by a newer sessrotate" in ended.out + ended.err) == (77, True), ended
+    assert called("run").code == 77
+    assert "by a newer sessrotate" in called("doctor").out
     assert homes.snapshot(home.config) == before

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sessrotate import names
-from sessrotate.errors import DamagedError, printable, storage
+from sessrotate.errors import DamagedError, RefusedError, printable, storage
 from sessrotate.segments import compressed, header_chain, headers, manifest
 from sessrotate.segments.header_chain import Folder
 from sessrotate.segments.segment_set import (
@@ -79,7 +79,7 @@ def is_segment(folder: Folder, file: str) -> bool:
         return not compressed.is_session(file)
     if names.MANIFEST in folder.names:
         # Any other program may have a file of that name: then it says nothing.
-        with suppress(DamagedError):
+        with suppress(DamagedError, RefusedError):
             if _belongs(_manifest(folder.path), file):
                 return True
     if file in folder.lines:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import names
-from sessrotate.errors import DamagedError
+from sessrotate.errors import DamagedError, RefusedError
 from sessrotate.model import Boundary, Count, Digest, Layout, Scan, SealedSegment, Segment, Span
 
 FORMAT: Final = 1
@@ -118,6 +118,8 @@ def until(listed: Manifest, count: int) -> Manifest | None:
 def parse(data: bytes) -> Manifest:
     """Return the manifest that these bytes are; raise DamagedError if they are none of ours.
 
+    RefusedError says that a newer sessrotate wrote it.
+
     One without segments is none. It is read line by line, so that a hostile one costs no more
     memory than it has bytes.
     """
@@ -148,7 +150,20 @@ def _parsed(data: bytes) -> Manifest:
             return manifest
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
+    if _is_newer(first):
+        raise RefusedError(
+            f"The {names.MANIFEST} was written by a newer sessrotate: update this one, then try "
+            "again."
+        )
     raise _damaged()
+
+
+def _is_newer(line: bytes) -> bool:
+    """Tell whether a first line says that it is ours, of a format that is yet to come."""
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
+        head = json.loads(line + b"]}")
+        return bool(head["format"] > FORMAT and head["session"] and head["client"])
+    return False
 
 
 def project_of(data: bytes) -> str:

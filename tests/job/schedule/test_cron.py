@@ -48,25 +48,28 @@ def test_any_path_and_any_folder_arrive_as_they_are(path: str, variables: dict[s
     line = cron.line(Work(f"/{path}/sessrotate", variables, "daily"))
     assert "\n" not in line
     told = [f"{name}={value}" for name, value in sorted(variables.items())]
-    assert shlex.split(command(line)) == [*told, f"/{path}/sessrotate", "run"]
+    assert shlex.split(command(line)) == [*told, f"/{path}/sessrotate", "run", ">/dev/null"]
 
 
 @pytest.mark.parametrize("name", ["plain", "with space", "50%", "a\\%b", "a\\\\%%b", "it's $HOME"])
-def test_a_shell_starts_the_program_with_its_folders(name: str, tmp_path: Path) -> None:
+def test_a_shell_starts_the_program_with_its_folders_and_mails_what_fails(
+    name: str, tmp_path: Path
+) -> None:
     program = tmp_path / name / "sessrotate"
     program.parent.mkdir()
-    program.write_text('#!/bin/sh\nprintf "%s %s" "$CLAUDE_CONFIG_DIR" "$*"\n')
+    program.write_text('#!/bin/sh\nprintf "%s %s" "$CLAUDE_CONFIG_DIR" "$*" >&2\necho done\n')
     program.chmod(0o700)
     line = cron.line(Work(str(program), {"CLAUDE_CONFIG_DIR": f"/x/{name}"}, "daily"))
     done = subprocess.run(["/bin/sh", "-c", command(line)], capture_output=True, check=True)
-    assert done.stdout.decode() == f"/x/{name} run"
+    assert (done.stdout, done.stderr.decode()) == (b"", f"/x/{name} run")
 
 
 @pytest.mark.parametrize(
     ("every", "when"), [("hourly", "17 * * * *"), ("daily", "17 3 * * *"), ("weekly", "17 3 * * 0")]
 )
 def test_it_is_started_as_often_as_said(every: Every, when: str) -> None:
-    assert cron.line(Work("/usr/bin/sessrotate", {}, every)) == f"{when} /usr/bin/sessrotate run"
+    line = f"{when} /usr/bin/sessrotate run >/dev/null"
+    assert cron.line(Work("/usr/bin/sessrotate", {}, every)) == line
 
 
 @pytest.mark.parametrize("letter", ["\n", "\r"])

@@ -19,6 +19,8 @@ from sessrotate.job.schedule.work import HOUR, MINUTE, Every, Work
 _FIELDS: Final = 5
 """Words of a line that say when."""
 
+_QUIET: Final = " >/dev/null"
+
 _WHEN: Final[dict[Every, str]] = {
     "hourly": f"{MINUTE} * * * *",
     "daily": f"{MINUTE} {HOUR} * * *",
@@ -39,7 +41,8 @@ def line(work: Work) -> str:
             f"{printable(command)} does not fit on one line: install sessrotate elsewhere."
         )
     # A word with a backslash or a % is in single quotes.
-    return f"{_WHEN[work.every]} {command.replace('%', chr(92) + '%').replace(*_APART)}"
+    command = command.replace("%", "\\%").replace(*_APART)
+    return f"{_WHEN[work.every]} {command}{_QUIET}"  # what fails is on standard error, and mailed
 
 
 def program(line: str) -> str | None:
