@@ -481,6 +481,17 @@ def test_what_was_written_within_a_day_stays_where_a_client_without_locks_was_us
     assert codex.taken() == DATA
 
 
+def test_a_plan_to_bring_it_back_says_what_the_deed_does(codex: Codex) -> None:
+    path = codex.begin(DATA)
+    compress(codex)
+    assert restore.prepare(codex.where()).is_anything
+    codex.begin(rollout(version="0.145.0"), 1, days=80)
+    Codex.age(path.with_name(f"{path.name}.zst"), 0.5)  # as copied without its time
+    for does in (restore.prepare, rollouts.decompress):
+        with pytest.raises(RefusedError, match=r"before 0\.147"):
+            does(codex.where())
+
+
 def test_room_is_left_to_clients(codex: Codex, monkeypatch: pytest.MonkeyPatch) -> None:
     path = codex.begin(rollout(size=3 << 20))
     monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _path: rollouts.SPARE - 1)

@@ -240,6 +240,8 @@ def _put_away(found: Sequence[Outcome], *, dry_run: bool) -> str:
 
 def _brought_back(found: Sequence[Outcome], *, dry_run: bool) -> str:
     many = sum(entry.result in CHANGED for entry in found)
+    if not many:
+        return "No session comes back."  # of a plan that nothing follows, it is said, too
     verb = "would come" if dry_run else "came"
     of_all = f"{many:,} of {count(len(found), 'session')}"
     return f"{of_all} {verb} back: {size(grown(found))} to the client's folder."

@@ -222,14 +222,15 @@ def decompress(where: Place, progress: Callable[[int], None] = lambda _done: Non
 def packed(where: Place) -> Away | None:
     """Return what a compressed rollout holds, and takes; None if it is plain. Change nothing.
 
-    What it says that it holds is believed. Raises DamagedError if it says nothing, and cannot be
-    decompressed.
+    What it says that it holds is believed. Raises RefusedError as `decompress` does, DamagedError
+    if it says nothing, and cannot be decompressed.
     """
     path = clients.cold().form(where.live)
     if path == where.live:
         return None
     size = path.stat().st_size
     with storage("read the session"), Source.itself(path) as source:
+        check(source)
         told = zstd.content_size(source.fd)
         plain = sum(map(len, _unpacked(source.fd, source.path))) if told is None else told
     return Away(plain, size, plain)
