@@ -43,7 +43,7 @@ def command(
         typer.Option("--run", parser=whole(1), metavar="N", help="Undo run N."),
     ] = None,
     every: Annotated[
-        bool, flag("--all", "Every session that is rotated, pruned or put away.")
+        bool, flag("--all", "Every session that is rotated, pruned, put away or compressed.")
     ] = False,
     shows_runs: Annotated[
         bool, flag("--runs", "Only list the runs, and what undoing each would bring back.")
