@@ -399,5 +399,5 @@ def _agents_alone(known: set[str]) -> Iterator[Finding]:
             found.setdefault(live, []).append(path)
     for live, paths in found.items():
         some = units.some([printable(str(path)) for path in paths], 1)
-        session, quoted = names.session_of(live.name), printable(shlex.quote(str(live)))
-        yield finding("stranger: agents", paths[0], session, paths=some, live=quoted)
+        session = names.session_of(live.name)
+        yield finding("stranger: agents", paths[0], session, paths=some, live=live)
