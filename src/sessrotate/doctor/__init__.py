@@ -13,7 +13,6 @@ because nothing else says that it is there. Hidden files are somebody's (a file 
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
