@@ -12,7 +12,7 @@ from sessrotate import names
 from sessrotate.archive import owner, place, record
 from sessrotate.archive.record import NO_SWAP, Intent, PutAway, Record
 from sessrotate.clients.claude import client as claude
-from sessrotate.errors import DamagedError, RefusedError
+from sessrotate.errors import DamagedError, RefusedError, WrongUsageError
 from sessrotate.segments import manifest
 from support import command_line
 from support.command_line import ID, write
@@ -26,6 +26,14 @@ def test_a_file_outside_the_clients_folder_is_refused(home: Home) -> None:
     path = write(home.config / f"{ID}.jsonl", DATA)
     with pytest.raises(RefusedError, match=r"CLAUDE_CONFIG_DIR.*without --in-place"):
         place.of_live(path)
+
+
+def test_of_a_file_that_does_not_exist_only_that_is_said(home: Home, tmp_path: Path) -> None:
+    for finds in (place.of_live, place.of_archived):
+        with pytest.raises(WrongUsageError, match="There is no file"):
+            finds(tmp_path / "nowhere.jsonl")
+        gone = home.live.with_name("11111111-0000-4000-a000-000000000001.jsonl")
+        assert finds(gone).live == gone  # its archive may be there
 
 
 @pytest.mark.parametrize("deeper", ["subagents", "x/y"])

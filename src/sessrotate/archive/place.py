@@ -32,7 +32,15 @@ from sessrotate.archive import record
 from sessrotate.clients import common
 from sessrotate.clients.common import ignored, is_file, is_folder, is_link, listed, names_in, real
 from sessrotate.clients.in_place import InPlace
-from sessrotate.errors import DamagedError, RefusedError, SessrotateError, printable, storage
+from sessrotate.errors import (
+    DamagedError,
+    RefusedError,
+    RequestError,
+    SessrotateError,
+    WrongUsageError,
+    printable,
+    storage,
+)
 from sessrotate.segments import manifest
 from sessrotate.system import inside
 from sessrotate.system.source import Source
@@ -271,7 +279,10 @@ def _is_whole_again(archive: Path) -> bool:
 
 
 def of_live(path: Path) -> Place:
-    """Return the place of a live file; raise RefusedError if no client looks for it there."""
+    """Return the place of a live file; raise RefusedError if no client looks for it there.
+
+    WrongUsageError says that there is no such file.
+    """
     name = printable(str(path))
     if clients.in_place().beside.is_agent(path.name):
         raise RefusedError(
@@ -291,22 +302,32 @@ def of_live(path: Path) -> Place:
         )
     if place is None:
         folder = printable(str(clients.in_place().files.projects_folder()))
-        raise RefusedError(
+        raise _outside(
+            path,
             f"{name} is not in {folder}, where the client keeps its sessions: a session can be "
             "changed in place only there. CLAUDE_CONFIG_DIR names another folder; `split` without "
-            "--in-place takes any file."
+            "--in-place takes any file.",
         )
     return place
 
 
 def of_archived(path: Path) -> Place:
-    """Return the place of a session that may have an archive; raise RefusedError if not."""
+    """Return the place of a session that may have an archive; raise RefusedError if not.
+
+    WrongUsageError says that there is no such file.
+    """
     place = of(path)
     if place is None:
-        raise RefusedError(
-            f"{printable(str(path))} is not in a client's folder, so it cannot have an archive."
-        )
+        name = printable(str(path))
+        raise _outside(path, f"{name} is not in a client's folder, so it cannot have an archive.")
     return place
+
+
+def _outside(path: Path, why: str) -> RequestError:
+    """Return the error of a path that no client looks at: what it is, if it is there at all."""
+    if os.path.lexists(path):
+        return RefusedError(why)
+    return WrongUsageError(f"There is no file {printable(str(path))}.")
 
 
 def root() -> Path:
