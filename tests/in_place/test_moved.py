@@ -314,9 +314,11 @@ def test_a_list_says_how_much_an_older_archive_lacks(home: Home) -> None:
 
 
 @pytest.mark.parametrize("left", [None, b"{"])
+@pytest.mark.parametrize("is_away", [False, True])
 def test_a_list_says_of_a_lost_manifest_nothing_of_missing_history(
-    home: Home, left: bytes | None
+    home: Home, left: bytes | None, *, is_away: bool
 ) -> None:
+    assert not is_away or called("archive", ID).code == 0
     path = home.archive / "manifest.json"
     path.unlink()
     if left is not None:

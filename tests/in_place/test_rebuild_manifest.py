@@ -247,6 +247,35 @@ def test_what_changes_an_archive_says_that_its_manifest_is_lost(
     assert homes.snapshot(home.config) == before
 
 
+def test_where_nothing_says_its_project_a_run_names_the_way_and_goes_on(home: homes.Home) -> None:
+    home.rotate()
+    whole = home.stitched()
+    assert called("archive", ID).code == 0
+    for name in ("manifest.json", "record.json"):
+        (home.archive / name).unlink()
+    before = homes.snapshot(home.archive)
+    ended = called("run")
+    assert (ended.code, f"sessrotate restore {ID} --project FOLDER" in ended.err) == (74, True)
+    assert homes.snapshot(home.archive) == before
+    assert called("restore", ID, "--project", home.live.parent).code == 0
+    assert home.live.read_bytes() == whole
+
+
+def test_a_newer_one_of_a_restored_session_is_left_alone_too(home: homes.Home) -> None:
+    home.rotate()
+    assert called("restore", ID).code == 0
+    path = home.archive / "manifest.json"
+    path.write_bytes(path.read_bytes().replace(b'"format": 1', b'"format": 2'))
+    for segment in [*home.archive.glob("*.zst")]:
+        segment.rename(segment.with_suffix(".xz"))  # as it may call them
+    before = homes.snapshot(home.config)
+    for command in (("rotate", ID), ("prune", "--all", "--empty-trash", "--grace", "0", "--yes")):
+        ended = called(*command)
+        assert (ended.code, "by a newer sessrotate" in ended.err) == (77, True), ended
+    assert (called("list").code, called("doctor").code) == (0, 1)
+    assert homes.snapshot(home.config) == before
+
+
 def test_one_that_a_newer_sessrotate_wrote_is_left_alone(home: homes.Home) -> None:
     """Two versions may share a home, and the older one does not know what is in it."""
     home.rotate()

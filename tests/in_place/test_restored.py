@@ -555,7 +555,7 @@ def test_without_a_manifest_nobody_is_told_to_move_the_live_file_away(home: Home
     (home.archive / "manifest.json").unlink()
     (finding,) = doctor.findings()
     assert finding.kind == "lacking"
-    assert f"`sessrotate aside {home.archive}`" in finding.detail
+    assert f"`sessrotate aside {ID}`" in finding.detail
     assert "move the file away" not in finding.detail
     assert called(*FREE).code == 0
     assert home.segments()

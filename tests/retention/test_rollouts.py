@@ -21,7 +21,13 @@ from hypothesis import strategies as st
 from sessrotate import doctor
 from sessrotate.clients.codex import cold
 from sessrotate.clients.codex.preview import unpacked as unpacked_head
-from sessrotate.errors import InUseError, RefusedError, SessrotateError, StorageError
+from sessrotate.errors import (
+    DamagedError,
+    InUseError,
+    RefusedError,
+    SessrotateError,
+    StorageError,
+)
 from sessrotate.retention import restore, rollouts, sizes
 from sessrotate.system.source import Source
 from sessrotate.units import DAY
@@ -479,6 +485,17 @@ def test_what_was_written_within_a_day_stays_where_a_client_without_locks_was_us
     Codex.age(codex.path(1), 91)
     compress(codex)
     assert codex.taken() == DATA
+
+
+def test_a_plan_to_bring_an_empty_one_back_says_that_it_is_damaged(codex: Codex) -> None:
+    path = codex.begin(DATA)
+    compress(codex)
+    other = path.with_name(f"{path.name}.zst")
+    os.truncate(other, 0)
+    Codex.age(other, 10)
+    for does in (restore.prepare, rollouts.decompress):
+        with pytest.raises(DamagedError, match="empty"):
+            does(codex.where())
 
 
 def test_a_plan_to_bring_it_back_says_what_the_deed_does(codex: Codex) -> None:

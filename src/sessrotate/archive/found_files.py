@@ -22,7 +22,7 @@ from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.place import Place, that_wait
 from sessrotate.archive.record import Intent, Operation, Record, Waiting
 from sessrotate.clients.common import is_folder, is_link, names_in
-from sessrotate.errors import DamagedError, SessrotateError, printable, storage
+from sessrotate.errors import DamagedError, SessrotateError, StorageError, printable, storage
 from sessrotate.model import Span
 from sessrotate.segments import compressed, headers, load, manifest
 from sessrotate.segments.headers import LiveHeader
@@ -286,6 +286,7 @@ def _listed(
     is_unsure = is_pack and told.restored in {None, record.UNKNOWN}
     whole = None if header is not None or is_unsure or told.intent is not None else live
     if whole is not None and told.restored:
+        _check_known(place.archive, listing)
         return None, restored_archive(place.archive, place.session, listing, told.restored)
     if names.MANIFEST not in listing:
         return None, None
@@ -297,6 +298,13 @@ def _listed(
     if found is not None and found.source_bytes and live_tail.holds(whole, found.segments):
         return None, restored_archive(place.archive, place.session, listing, record.UNKNOWN)
     return found, None
+
+
+def _check_known(archive: Path, listing: Collection[str]) -> None:
+    """Raise RefusedError if a newer sessrotate wrote the manifest; a damaged one is dealt with."""
+    if names.MANIFEST in listing:
+        with suppress(DamagedError, StorageError):
+            manifest.parse(load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES))
 
 
 def restored_archive(archive: Path, session: str, listing: Collection[str], at: str) -> Restored:

@@ -122,8 +122,9 @@ MISFITS: Final[dict[Case, Misfit]] = {
 _ENOUGH: Final = 1000
 
 _LAST: Final = (
-    "If that cannot be done, `sessrotate rotate --unsafe-adopt {id}` begins a new "
-    "archive with what the file holds, and puts the old one aside."
+    "If that cannot be done, `sessrotate rotate --unsafe-adopt {id}` begins a new archive with "
+    "what the file holds, and puts the old one aside; before the file's first compaction, "
+    "`sessrotate aside {id}` does."
 )
 
 _AWAY: Final = (
@@ -230,8 +231,8 @@ def _headless_archive(found: FoundFiles) -> str | None:
     return (
         f"{archive} has neither its {names.MANIFEST} nor a live file that continues it, so the "
         "number of segments is unknown. Put one of the two back from a backup. Otherwise "
-        f"`sessrotate aside {archive}` puts it aside, where `sessrotate stitch --allow-gaps` reads "
-        f"what is left of {session}."
+        f"`sessrotate aside {session}` puts it aside, where `sessrotate stitch --allow-gaps` reads "
+        "what is left."
     )
 
 

@@ -132,11 +132,11 @@ def problem(where: Place, *, adopt: bool = False) -> str | None:
 
 def _copy(path: Path, session: str) -> str:
     """Say what a copy under another name is, and what can be done with it."""
-    name = printable(str(path))
+    name, word = printable(str(path)), printable(shlex.quote(str(path)), 4096)
     return (
         f"{name} is a copy of the live file of {printable(session)}, and only the session itself "
-        f"can be changed. `sessrotate stitch {name} -o FILE` writes its whole history. To make "
-        f"the copy a session of its own: `sessrotate rotate --unsafe-adopt {name}`."
+        f"can be changed. `sessrotate stitch {word} -o FILE` writes its whole history. To make "
+        f"the copy a session of its own: `sessrotate rotate --unsafe-adopt {word}`."
     )
 
 

@@ -114,7 +114,7 @@ def lacking(found: FoundFiles) -> str | None:
         told = "" if kept.listed is None else f" that its {names.MANIFEST} does not list"
         return (
             f"{archive}, from before {session} was restored, has {lost}{told}. The live file may "
-            f"lack some of it, so the archive stays. `sessrotate aside {archive}` puts it aside, "
+            f"lack some of it, so the archive stays. `sessrotate aside {session}` puts it aside, "
             "whole, where `sessrotate stitch --allow-gaps` reads it."
         )
     if is_held(found):

@@ -199,6 +199,7 @@ def rebuild_manifest(found: State) -> None:
         fs.move_files(archive / names.TRASH, pruned, archive)
     try:
         data = manifest.dump(_made(found, frozenset(pruned)))
+        manifest.parse(data)  # or whoever finds it would make it again, and again
     except DamagedError:
         fs.move_files(archive, pruned, archive / names.TRASH)
         raise
@@ -237,6 +238,12 @@ def _made(found: State, pruned: Collection[str]) -> Manifest:
     place, header = found.place, found.header
     if header is None:
         raise DamagedError("Without a live file's header the number of segments is unknown.")
+    if not place.project:  # a manifest without one would be no manifest
+        name = printable(place.session)
+        raise DamagedError(
+            f"No record says in which project {name} was: `sessrotate restore {name} --project "
+            "FOLDER` brings it back."
+        )
     first = names.segment_file(place.session, "numbered", 0)
     folder = header_chain.Folder(place.archive, found.listing.union(pruned))
     segments = header_chain.from_headers(folder, first, header)

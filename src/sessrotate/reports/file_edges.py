@@ -254,7 +254,7 @@ def archive_of(where: Place, unread: Unread, live: Edges | None = None) -> Archi
             listed = manifest.parse(data)
             counted = listed if is_sure else manifest.until(listed, _counted(where, newest))
             found = found if counted is None else _listed(where, counted, found)
-        elif told.away is None:
+        elif told.away is None or not is_whole:
             found = _unlisted(where, found, unread, is_whole=is_whole)
     except SessrotateError as error:
         unread(str(where.archive), str(error))

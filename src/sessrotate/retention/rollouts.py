@@ -231,6 +231,7 @@ def packed(where: Place) -> Away | None:
     size = path.stat().st_size
     with storage("read the session"), Source.itself(path) as source:
         check(source)
+        _check_any(source)
         told = zstd.content_size(source.fd)
         plain = sum(map(len, _unpacked(source.fd, source.path))) if told is None else told
     return Away(plain, size, plain)
