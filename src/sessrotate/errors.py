@@ -143,3 +143,10 @@ def printable(text: str, limit: int = 200) -> str:
     if not text.isprintable():
         clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def quoted(path: object) -> str:
+    """Return a path as a shell takes it, in a command that a person copies: whole, on one line."""
+    import shlex  # noqa: PLC0415 - few commands name one
+
+    return printable(shlex.quote(str(path)), 4096)

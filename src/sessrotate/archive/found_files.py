@@ -286,8 +286,8 @@ def _listed(
     is_unsure = is_pack and told.restored in {None, record.UNKNOWN}
     whole = None if header is not None or is_unsure or told.intent is not None else live
     if whole is not None and told.restored:
-        _check_known(place.archive, listing)
-        return None, restored_archive(place.archive, place.session, listing, told.restored)
+        left = of_restored(place.archive, listing)
+        return None, restored_archive(place.archive, place.session, listing, told.restored, left)
     if names.MANIFEST not in listing:
         return None, None
     found = _parsed(load.read_small(place.archive, names.MANIFEST, manifest.MAX_BYTES), header)
@@ -296,23 +296,29 @@ def _listed(
     # A copy from before was put back, or the record is lost, if it has all that is archived; and
     # what was put away may have been whole.
     if found is not None and found.source_bytes and live_tail.holds(whole, found.segments):
-        return None, restored_archive(place.archive, place.session, listing, record.UNKNOWN)
+        at = record.UNKNOWN
+        return None, restored_archive(place.archive, place.session, listing, at, found)
     return found, None
 
 
-def _check_known(archive: Path, listing: Collection[str]) -> None:
-    """Raise RefusedError if a newer sessrotate wrote the manifest; a damaged one is dealt with."""
+def of_restored(archive: Path, listing: Collection[str]) -> Manifest | None:
+    """Return the manifest of a session whose live file is whole, None if it is lost or damaged.
+
+    Raises RefusedError if a newer sessrotate wrote it.
+    """
     if names.MANIFEST in listing:
         with suppress(DamagedError, StorageError):
-            manifest.parse(load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES))
+            return manifest.parse(load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES))
+    return None
 
 
-def restored_archive(archive: Path, session: str, listing: Collection[str], at: str) -> Restored:
-    """Return what an archive with these files is if its live file is whole since `at`."""
-    found = None
-    with suppress(SessrotateError):
-        data = load.read_small(archive, names.MANIFEST, manifest.MAX_BYTES)
-        found = manifest.parse(data)
+def restored_archive(
+    archive: Path, session: str, listing: Collection[str], at: str, found: Manifest | None
+) -> Restored:
+    """Return what an archive with these files is if its live file is whole since `at`.
+
+    `found` is its manifest, if it can be read.
+    """
     if found is not None and (found.session != session or found.source_digest):
         found = None
     there = {archive / name for name in names.segments_among(listing, session)}

@@ -27,14 +27,13 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from sessrotate import clients, names, parsing
-from sessrotate.archive import late_lines
-from sessrotate.archive.late_lines import is_at
+from sessrotate.archive.late_lines import begins_with, is_at
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import HEAD, Mark
 from sessrotate.errors import DamagedError, InUseError, SessrotateError, printable, storage
 from sessrotate.model import Boundary, Scan, SealedSegment, Segment, Span
 from sessrotate.parsing import LONG, WINDOW, Window
-from sessrotate.segments import compressed, headers, manifest, scan, segment_set
+from sessrotate.segments import compressed, headers, manifest, scan
 from sessrotate.segments.headers import MAX_LINE, LiveHeader
 from sessrotate.segments.manifest import Manifest
 from sessrotate.segments.segment_set import (
@@ -308,7 +307,7 @@ def goes_on_at(old: Source, new: Source) -> int | None:
     left = client.trims.left(old, boundaries, seen)
     if left is None or sum(span.size for span in left) != at:
         return None
-    return at if late_lines.begins_with(new, [(old, span) for span in left]) else None
+    return at if begins_with(new, [(old, span) for span in left]) else None
 
 
 def are_archived(live: Source, span: Span, place: Place, listed: Manifest) -> bool:
@@ -325,9 +324,8 @@ def are_archived(live: Source, span: Span, place: Place, listed: Manifest) -> bo
         file = compressed.file_of(place.session, entry)
         if not missing:
             break
-        with suppress(SessrotateError, OSError), segment_set.opened(place.archive, file) as stream:
-            content = segment_set.content(stream, entry.codec)
-            pieces = (memoryview(data)[:size] for data, size in content)
+        with suppress(SessrotateError, OSError), opened(place.archive, file) as stream:
+            pieces = (memoryview(data)[:size] for data, size in content(stream, entry.codec))
             missing.difference_update(_digest(line) for line, *_ in parsing.split(pieces))
     return not missing
 

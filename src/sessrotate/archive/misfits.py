@@ -8,7 +8,6 @@ way that loses least first.
 from __future__ import annotations
 
 import os
-import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal
@@ -22,7 +21,7 @@ from sessrotate.archive.late_lines import left
 from sessrotate.archive.place import Place, that_wait
 from sessrotate.archive.record import Moment
 from sessrotate.clients.common import listed as listed_in
-from sessrotate.errors import SessrotateError, printable
+from sessrotate.errors import SessrotateError, printable, quoted
 from sessrotate.segments import load
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system.source import Source
@@ -165,17 +164,17 @@ def problem(
     if kind is None:
         return _left(found, listed)
     row = MISFITS[kind]
-    text = f"{row.what} {row.help}" + ("" if kind in {"no manifest", "cut"} else f" {_LAST}")
+    helps = row.help if kind in {"no manifest", "cut"} else f"{row.help} {_LAST}"
     if found.is_away:
-        text, name = f"{row.what} {_AWAY}", printable(str(found.live.path))
-    return text.format(
+        helps, name = _AWAY, printable(str(found.live.path))
+    return f"{row.what} {helps}".format(
         name=name,
         size=amount(found.live.size()),
         start=amount(header.start if header is not None else 0),
         archive=printable(str(found.place.archive)),
-        folder=_quoted(found.place.archive),
-        aside=_quoted(*_aside(found.place)[-1:]),
-        earlier=_quoted(*_earlier(found.place)[-1:]),
+        folder=quoted(found.place.archive),
+        aside=" ".join(map(quoted, _aside(found.place)[-1:])),
+        earlier=" ".join(map(quoted, _earlier(found.place)[-1:])),
         end=amount(listed.source_bytes if listed is not None else 0),
         id=printable(found.place.session),
         lost=_lost(found),
@@ -234,10 +233,6 @@ def _headless_archive(found: FoundFiles) -> str | None:
         f"`sessrotate aside {session}` puts it aside, where `sessrotate stitch --allow-gaps` reads "
         "what is left."
     )
-
-
-def _quoted(*paths: Path) -> str:
-    return " ".join(printable(shlex.quote(str(path)), 4096) for path in paths)
 
 
 def missing(found: FoundFiles) -> list[int]:

@@ -10,7 +10,6 @@ user. What is below it is ours, and a link there would lead what we write to whe
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from sessrotate.archive import live_tail, place, record
 from sessrotate.archive.place import Place
 from sessrotate.clients import common
 from sessrotate.clients.common import listed, real
-from sessrotate.errors import InUseError, RefusedError, SessrotateError, printable
+from sessrotate.errors import InUseError, RefusedError, SessrotateError, printable, quoted
 from sessrotate.segments import headers
 from sessrotate.system import inside
 from sessrotate.system.source import Source
@@ -132,7 +131,7 @@ def problem(where: Place, *, adopt: bool = False) -> str | None:
 
 def _copy(path: Path, session: str) -> str:
     """Say what a copy under another name is, and what can be done with it."""
-    name, word = printable(str(path)), printable(shlex.quote(str(path)), 4096)
+    name, word = printable(str(path)), quoted(path)
     return (
         f"{name} is a copy of the live file of {printable(session)}, and only the session itself "
         f"can be changed. `sessrotate stitch {word} -o FILE` writes its whole history. To make "
@@ -145,7 +144,7 @@ def _stranger(where: Place) -> str:
     name, archive = printable(str(where.live)), printable(str(where.archive))
     live = place.of_session(where.session).live
     if record.away(where.archive, where.session):
-        path = printable(shlex.quote(str(live)), 4096)  # the id may mean both
+        path = quoted(live)  # the id may mean both
         return (
             f"{name} has the id of a session that was put away: rename it, or bring that session "
             f"back with `sessrotate restore {path}` and move it out of the folder of projects."

@@ -14,10 +14,10 @@ from contextlib import suppress
 
 from sessrotate import clients, names
 from sessrotate.archive import live_tail, place, record
-from sessrotate.archive.found_files import FoundFiles, Restored, restored_archive
+from sessrotate.archive.found_files import FoundFiles, Restored, of_restored, restored_archive
 from sessrotate.archive.place import Place
 from sessrotate.clients.common import is_file, listed, names_in, real
-from sessrotate.errors import InputError, SessrotateError, printable
+from sessrotate.errors import InputError, RefusedError, SessrotateError, printable
 from sessrotate.model import SealedSegment, Segment
 from sessrotate.segments import load
 from sessrotate.segments.segment_set import check
@@ -32,7 +32,10 @@ def of(where: Place) -> Restored | None:
     if not (at := record.told(where.archive).restored):  # as of one behind a link
         return None
     is_whole = os.path.lexists(where.live) and not live_tail.begins_so(where.live)
-    found = restored_archive(where.archive, where.session, frozenset(names_in(where.archive)), at)
+    listing, listed = frozenset(names_in(where.archive)), None
+    with suppress(RefusedError):  # of a newer sessrotate's, all is counted the same
+        listed = of_restored(where.archive, listing)
+    found = restored_archive(where.archive, where.session, listing, at, listed)
     return found if found.files and is_whole else None
 
 

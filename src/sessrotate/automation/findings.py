@@ -8,7 +8,6 @@ saving, the hook) is a finding, the worst first, with what to do. `doctor` shows
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,7 +18,7 @@ from msgspec import Struct
 
 from sessrotate import clients, units
 from sessrotate.clients.common import is_folder
-from sessrotate.errors import INTERRUPTED, InUseError, SessrotateError, printable
+from sessrotate.errors import INTERRUPTED, InUseError, SessrotateError, printable, quoted
 from sessrotate.hook import installation, notes
 from sessrotate.job import config, run_log, schedule
 from sessrotate.job.schedule import installed
@@ -153,9 +152,9 @@ def finding(check: str, path: Path | str, session: str = "", **facts: object) ->
     are made printable here, all else has to be.
     """
     facts |= {"path": Path(path), "session": printable(session)}
-    paths = {name: str(fact) for name, fact in facts.items() if isinstance(fact, Path)}
-    words = {f"{name}_word": printable(shlex.quote(path), 4096) for name, path in paths.items()}
-    shown = facts | {name: printable(path) for name, path in paths.items()} | words
+    paths = {name: fact for name, fact in facts.items() if isinstance(fact, Path)}
+    words = {f"{name}_word": quoted(path) for name, path in paths.items()}
+    shown = facts | {name: printable(str(path)) for name, path in paths.items()} | words
     return Finding(session, str(path), check.partition(":")[0], SAYS[check].format(**shown))
 
 

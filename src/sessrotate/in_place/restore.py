@@ -266,7 +266,7 @@ def put_together(
 
     0 if nothing was kept. The session's lock is held, and nothing else is under way in it. `wait`
     and `live` are as in `rotate.check`; `progress` is told how many bytes are written. Raises
-    RefusedError as `look` does, or if the live file must not be replaced; InUseError if somebody
+    RefusedError as `kept_of` does, or if the live file must not be replaced; InUseError if somebody
     uses the session; NotQuietError if the rest has to wait; StorageError as the system reports.
     """
     if not is_trimmed(place.live, place.session):

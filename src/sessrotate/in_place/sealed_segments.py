@@ -211,8 +211,8 @@ def rebuild_manifest(found: State) -> None:
 def as_if_rebuilt(found: State) -> State:
     """Return what will be found when the manifest was made again; change nothing.
 
-    Unless some segments are in the trash, from where `rebuild` reads them only once they are back.
-    Raises DamagedError if the segments do not prove themselves.
+    Unless some segments are in the trash, from where `rebuild_manifest` reads them only once they
+    are back. Raises DamagedError if the segments do not prove themselves.
     """
     if _trashed(found):
         return found

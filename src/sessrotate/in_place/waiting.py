@@ -12,7 +12,6 @@ file was, before they are appended.
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -28,7 +27,7 @@ from sessrotate.archive.late_lines import batch_end, is_at, of_waiting, said_aga
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Batch, Mark, Waiting
 from sessrotate.archive.state import State
-from sessrotate.errors import printable, storage
+from sessrotate.errors import printable, quoted, storage
 from sessrotate.in_place.swap import change_record
 from sessrotate.model import FileIdentity, Span
 from sessrotate.system import in_use, locks
@@ -188,7 +187,7 @@ def _torn(found: State, source: Source, shown: str, then: str) -> Iterator[str]:
     """Say why what came to a file that waits does not come over: half a line is in the way."""
     live = found.place.live
     if _is_torn(found.live):
-        end = f"`echo >> {printable(shlex.quote(str(live)), 4096)}`, then `sessrotate run`"
+        end = f"`echo >> {quoted(live)}`, then `sessrotate run`"
         torn = f"{printable(str(live))} ends with half a line"
         yield f"{torn}, so late lines in {shown} wait. {_IF_NONE} {end}."
     elif _is_torn(source):

@@ -6,13 +6,12 @@ archive that is put aside, every place is named, and the commands that read what
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from sessrotate import names, render
-from sessrotate.errors import printable
+from sessrotate.errors import printable, quoted
 from sessrotate.in_place.gain import BLOCK
 from sessrotate.render import count, segment_table, size
 
@@ -246,9 +245,9 @@ def aside_plan(planned: Plan) -> Iterator[str]:
 
 def put_aside(where: Place, folder: Path) -> Iterator[str]:
     """Yield where everything is now, and how to go on."""
-    path = printable(shlex.quote(str(folder)), 4096)
+    path = quoted(folder)
     yield f"It is now in {_shown(folder)}"
-    yield f"To put it back: mv {path} {printable(shlex.quote(str(where.archive)), 4096)}"
+    yield f"To put it back: mv {path} {quoted(where.archive)}"
     yield f"To read it: sessrotate export --allow-gaps {path}"
     yield (
         f"To rotate the session again: sessrotate rotate --unsafe-adopt {printable(where.session)}"

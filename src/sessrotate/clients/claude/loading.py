@@ -30,7 +30,7 @@ from sessrotate.clients import common
 from sessrotate.parsing import json_line
 
 if TYPE_CHECKING:
-    from sessrotate.clients.claude.rows import Compaction
+    from sessrotate.clients.claude.rows import Compaction, Name, Row
     from sessrotate.model import Boundary, Scan, Span
     from sessrotate.system.source import Source
 
@@ -113,10 +113,6 @@ def goes_by_time(version: str | None) -> bool:
 def _is_before(version: str | None, first: tuple[int, int, int]) -> bool:
     found = common.version(version)
     return found is not None and found < first
-
-
-if TYPE_CHECKING:
-    from sessrotate.clients.claude.rows import Compaction, Name, Row
 
 
 # ── which rows outlive a compaction ───────────────────────────────────────────────────────────────

@@ -228,10 +228,6 @@ def _tokens(usage: Usage | None) -> Tokens | None:
     return None if usage is None else Tokens(*(count(each) or 0 for each in astuple(usage)))
 
 
-if TYPE_CHECKING:
-    from sessrotate.clients.claude.rows import Shown
-
-
 # ── what the user typed ───────────────────────────────────────────────────────────────────────────
 
 _OF_THE_CLIENT: Final = (
