@@ -152,9 +152,10 @@ def session_of(file_name: str) -> str:
 def uncompressed(parts: Sequence[str]) -> str:
     """Return the last of a path's parts without `.zst`, if it is below the folder `archived`.
 
-    Elsewhere, a name that ends so is a segment's.
+    Elsewhere, a name that ends so is a segment's. The path of the folder where we are has no parts.
     """
-    return parts[-1].removesuffix(CODEC_SUFFIX["zstd"]) if ARCHIVED in parts else parts[-1]
+    name = parts[-1] if parts else ""
+    return name.removesuffix(CODEC_SUFFIX["zstd"]) if ARCHIVED in parts else name
 
 
 def possible_sessions(file_name: str) -> tuple[str, ...]:

@@ -186,8 +186,8 @@ def test_one_that_was_put_away_is_named_and_comes_back_as_it_was(
     helps = f"sessrotate restore --keep-rotated {ID}"
     assert helps in finding["detail"]
     assert str(rotated.live) not in finding["detail"]
-    if before:  # an emptied one comes back with its archive
-        refused = command_line.called("restore", ID)
+    for command in ("rotate", "restore") if before else ("rotate",):
+        refused = command_line.called(command, ID)  # an emptied one comes back with its archive
         assert (refused.code, helps in refused.err) == (77, True)
     assert command_line.called(*helps.split()[1:]).code == 0
     assert rotated.live.read_bytes() == before

@@ -38,6 +38,14 @@ def cut(folder: Path, *options: str) -> Path:
     return folder / "set"
 
 
+@pytest.mark.parametrize("command", ["verify", "stitch", "read", "export", "report"])
+def test_the_folder_where_one_stands_is_a_set_like_any_other(tmp_path: Path, command: str) -> None:
+    folder = cut(tmp_path)
+    here, there = piped(command, ".", cwd=folder), piped(command, folder)
+    assert (here.code, here.out) == (0, there.out.replace(str(folder), "."))
+    assert command != "report" or "`sessrotate stitch . -o FILE` writes the session" in here.out
+
+
 @pytest.fixture(params=[(), ("--layout", "linked"), ("--compress",)], ids=" ".join)
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return cut(tmp_path, *request.param)

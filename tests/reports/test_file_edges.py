@@ -64,6 +64,13 @@ def test_what_stands_before_the_history_is_not_counted(lines: list[bytes], skipp
     assert tail in {None, len(data) - (offsets[-1] if offsets else start)}
 
 
+def test_a_file_shorter_than_what_stands_before_the_history_has_no_figures() -> None:
+    data = row(1) + boundary(2)  # a client trimmed it behind a rotation's back
+    for size in (len(data), len(data) - 1):
+        figures = file_edges.compactions(edges_of(data[:size]), claude, len(data))
+        assert figures == ((0, 0) if size == len(data) else (None, None))
+
+
 def test_a_line_whose_beginning_is_not_in_sight_is_no_compaction() -> None:
     inner = boundary(1).rstrip(b"\n")
     for before in (b"", boundary(2)):

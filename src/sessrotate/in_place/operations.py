@@ -286,7 +286,8 @@ def _check_here(found: State) -> None:
     if found.is_away:
         away_file.check_single(found.place)
         name = printable(found.place.session)
-        raise RefusedError(f"{name} was put away: bring it back with `sessrotate restore {name}`.")
+        back = f"{name} was put away: bring it back with `sessrotate restore {name}`."
+        raise RefusedError(found.problem or back)
     owner.check_unmoved(found.place)
 
 

@@ -160,11 +160,7 @@ def _segments(segments: Sequence[SegmentRow], canvas: Canvas) -> Iterator[str]:
 
 def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:
     if report.live_bytes is None and report.kept is not None:
-        name = safe_text.line(report.id)
-        yield (
-            f"None of its files is where its client looks: `sessrotate restore {name}` puts it "
-            "back."
-        )
+        yield safe_text.line(report.kept)
         yield from _to_tidy(report, canvas)
         return
     tail = f"The live tail is {size(report.live_tail)}"

@@ -143,9 +143,9 @@ def compactions(edges: Edges, client: Client, start: int) -> tuple[int | None, i
     """Return how many compactions a file has after `start`, and the bytes from the last one on.
 
     Without a compaction, those are all bytes from `start` on. A figure that the edges do not show
-    is None.
+    is None: so are both of a file that ends before `start`, which its client trimmed.
     """
-    if not edges.is_read:
+    if not edges.is_read or edges.size < start:
         return None, None
     if not client.MARKER:
         return 0, edges.size - start

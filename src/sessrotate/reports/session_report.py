@@ -22,7 +22,7 @@ from sessrotate.archive import owner, restored, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.clients.preview import EDGE, Sight
-from sessrotate.errors import DamagedError, StorageError, storage
+from sessrotate.errors import DamagedError, StorageError, printable, quoted, storage
 from sessrotate.in_place import obstacles
 from sessrotate.model import Segment, Span
 from sessrotate.parsing import count
@@ -56,7 +56,13 @@ if TYPE_CHECKING:
 
 
 _NEVER: Final = "It has not been compacted yet."
-_NOT_LIVE: Final = "None of its files is in a client's folder."
+_NOT_LIVE: Final = (
+    "None of its files is where its client looks: `sessrotate restore {id}` puts it back."
+)
+_SEGMENTS: Final = (
+    "Its segments are not where a client looks: `sessrotate stitch {path} -o FILE` writes the "
+    "session as one file."
+)
 _COMPRESSED: Final = "It is compressed already, and its client reads it in this form."
 _NOT_NOW: Final = "An operation on it was interrupted; the next run of sessrotate finishes that."
 
@@ -226,14 +232,16 @@ def _row(
 def _kept(session: Session, where: Place | None) -> str | None:
     """Return why nothing can be moved out of the client's folder, None if something can."""
     if where is not None:
-        return _NOT_NOW if where.live.exists() else _NOT_LIVE
+        return _NOT_NOW if where.live.exists() else _NOT_LIVE.format(id=printable(session.id))
+    if session.segments[0].standing != "live":
+        return _SEGMENTS.format(path=quoted(session.path))
     if compressed.is_session(session.path.name):
         return _COMPRESSED
     same = (each for each in clients.clients() if session.client == each.NAME)
     refusal = next((client.NOT_IN_PLACE for client in same), None)
     if refusal is not None:
         return f"It cannot be rotated where it is: {refusal}"
-    return None if session.segments[0].standing == "live" else _NOT_LIVE
+    return None
 
 
 # ── what is in sight ─────────────────────────────────────────────────────────────────────────
