@@ -1,8 +1,8 @@
 """What all tests share: hypothesis, no user, a disk that need not be waited for, a home, a browser.
 
 The browser is for tests that are marked so, and left out by default. Without a Chromium they are
-skipped, unless SESSROTATE_REQUIRE_BROWSER=1 says that it has to be there. `scripts/browser`
-installs it where Debian's packages are.
+skipped, unless SESSROTATE_REQUIRE_BROWSER=1 says that it has to be there. `.ci/run` installs it
+where Debian's packages are.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ REQUIRED = os.environ.get("SESSROTATE_REQUIRE_BROWSER") == "1"
 def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """Give a browser that all tests share."""
     if chromium.executable() is None:
-        assert not REQUIRED, "There is no Chromium; scripts/browser installs one."
-        pytest.skip("there is no Chromium here; scripts/browser installs one")
+        assert not REQUIRED, "There is no Chromium."
+        pytest.skip("there is no Chromium here")
     with chromium.browser(tmp_path_factory.mktemp("chromium")) as running:
         yield running
 
