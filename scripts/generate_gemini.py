@@ -1,28 +1,25 @@
 #!/usr/bin/env python3
 """Write a Gemini CLI session: the same options give the same bytes, in memory that they bound.
 
-The bytes are those of 0.61.0 (`jsonl`: appended, a message again when its tools have answered, all
-of it again at each resume, what a compression left of it when it is too long) or of 0.38.2 (`json`:
-one object, indented), with what a careless reader falls for: texts that quote an update, and calls
-whose arguments are one.
+The bytes are those of 0.61.0: appended, a message again when its tools have answered, all of it
+again at each resume, what a compression left of it when it is too long. Some are what a careless
+reader falls for: calls whose arguments are an update.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from dice import MIB, AllOptions, Truth, Writer, command, option, templates
 
-FORMATS = ("jsonl", "json")
 DECOY_EVERY = 10
 OUTPUT_BYTES = (111, 444, 756, 1111, 1561, 2183, 3153, 4401, 7033, 12756, 40000)
 CHUNK = b"ballast and ember; " * (MIB // 19)
 ROWS = templates(rb"""
 metadata: {"sessionId":"%(session)b","projectHash":"%(project)b","startTime":"%(when)b",
-    "lastUpdated":"%(when)b"%(messages)b,"kind":"main"}
+    "lastUpdated":"%(when)b","kind":"main"}
 resumed: {"$set":{"sessionId":"%(session)b"}}
 updated: {"$set":{"lastUpdated":"%(time)b"}}
 checkpoint: {"$set":{"messages":[%(messages)b],"lastUpdated":"%(time)b"}}
@@ -48,17 +45,11 @@ class Options(AllOptions):
     """What to generate."""
 
     purpose = "gemini session"
-    named = "session-2026-02-10T08-00-{0.session_id:.8}.{0.format}"
+    named = "session-2026-02-10T08-00-{0.session_id:.8}.jsonl"
     size: int = option(100 * MIB, "about, of the file, in bytes")
-    format: str = option("jsonl", "jsonl, or json: one object")
     resumes: int = option(20, "times that all live messages are appended")
     history: int = option(16 * MIB, "bytes of live messages at most")
     big: int = option(0, "bytes of one message in the middle")
-
-    def __post_init__(self) -> None:
-        AllOptions.__post_init__(self)
-        if self.format not in FORMATS:
-            raise ValueError(f"the format is one of {', '.join(FORMATS)}")
 
 
 class Talk(Writer):
@@ -69,7 +60,6 @@ class Talk(Writer):
     def __init__(self, target: BinaryIO, options: Options) -> None:
         super().__init__(target, ROWS, options, "gemini")
         self.options = options
-        self.appends = options.format == "jsonl"
         self.live: dict[bytes, bytes] = {}
         self.first = b""
         self._big = options.big
@@ -90,15 +80,13 @@ class Talk(Writer):
     def ask_tool(self) -> None:
         """Write that the model calls a tool, and what that gave; some arguments are an update."""
         thought = self.of_model(b"", self.fill("thought"))
-        if self.appends:
-            self.append(thought + b"}")
+        self.append(thought + b"}")
         self._calls += 1
         call = b"run_shell_command__call_%d" % self._calls
         result = self.fill("result", call=call, out=self.cut(self.quantile(OUTPUT_BYTES)))
         arguments = self.fill("arguments" if self._calls % DECOY_EVERY else "decoy")
         self.say(thought + self.fill("calls", call=call, arguments=arguments, result=result))
-        if self.appends:
-            self.say(self.fill("message", type=b"user", content=result) + b"}")
+        self.say(self.fill("message", type=b"user", content=result) + b"}")
 
     def say(self, message: bytes) -> None:
         """Write a message, which is live from now on."""
@@ -106,22 +94,16 @@ class Talk(Writer):
         self.live[message[7:43]] = message  # by its id: it begins with that
 
     def append(self, message: bytes) -> None:
-        """Write a message as the format has it."""
-        if self.appends:
-            self.put(message, b"\n")
-            self.write("updated")
-        else:
-            text = json.dumps(json.loads(message), ensure_ascii=False, indent=2).encode()
-            comma = b",\n    " if self.live else b"\n    "
-            self.put(comma, text.replace(b"\n", b"\n    "))
+        """Write a message, and when that was."""
+        self.put(message, b"\n")
+        self.write("updated")
 
     def turn(self) -> None:
         """Write what a user asks, what tools gave, and what the model says."""
         if self._big and self.size >= self.options.size // 2:
             self.say(self.text_of(b"user", CHUNK * max(1, self._big // len(CHUNK))))
             self._big = 0
-            if self.appends:  # too much to hold: it is compressed away at once
-                self.compress()
+            self.compress()  # it is too much to hold
         self.say(self.text_of(b"user", self.text(40, 900)))
         for _ in range(self.between(0, 4)):
             self.ask_tool()
@@ -143,15 +125,9 @@ class Talk(Writer):
 def generate(target: BinaryIO, options: Options) -> Truth:
     """Write a session to the target and return what is in it."""
     talk = Talk(target, options)
-    (append if talk.appends else write_whole)(talk)
-    return talk.truth(talk.live)
-
-
-def append(talk: Talk) -> None:
-    """Write a session that is appended to."""
-    size, resumes = talk.options.size, talk.options.resumes
+    size, resumes = options.size, options.resumes
     talk.first = talk.text_of(b"user", talk.fill("context"))
-    talk.write("metadata", when=talk.time(), messages=b"")
+    talk.write("metadata", when=talk.time())
     talk.update()
     due = [size * part // (resumes + 1) for part in range(1, resumes + 1)]
     while talk.size < size or due:
@@ -160,18 +136,9 @@ def append(talk: Talk) -> None:
             talk.write("resumed")
             talk.update()
         talk.turn()
-        if sum(map(len, talk.live.values())) > talk.options.history:
+        if sum(map(len, talk.live.values())) > options.history:
             talk.compress()
-
-
-def write_whole(talk: Talk) -> None:
-    """Write a session that is one object."""
-    row = json.loads(talk.fill("metadata", when=talk.time(), messages=b',"messages":[]'))
-    opening, closing = json.dumps(row, indent=2).encode().split(b"]")
-    talk.put(opening)
-    while talk.size < talk.options.size:
-        talk.turn()
-    talk.put(b"\n  ]", closing)
+    return talk.truth(talk.live)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
 from generate_gemini import Options, generate
+from support.gemini_sessions import UUID, metadata
 from support.limits import MIB, weighed
 
 if TYPE_CHECKING:
@@ -21,10 +23,22 @@ MOST_MIB = 64
 
 @pytest.fixture(scope="module")
 def monolith(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a session of a gigabyte, with a message of 200 MB in it."""
-    path = tmp_path_factory.mktemp("gemini") / "session-2026-02-10T08-00-930161f0.json"
-    with path.open("wb", buffering=MIB) as target:
-        generate(target, Options(size=1024 * MIB, format="json", big=200 * MIB))
+    """Return a session of a gigabyte, with a message of 200 MB in it: one object, indented."""
+    lines = tmp_path_factory.mktemp("gemini") / f"session-2026-02-10T08-00-{UUID[:8]}.jsonl"
+    path = lines.with_suffix(".json")
+    with lines.open("wb", buffering=MIB) as target:
+        generate(target, Options(size=1200 * MIB, resumes=0, history=1200 * MIB, big=200 * MIB))
+    opening, closing = json.dumps(metadata(messages=[]), indent=2).split("]")
+    comma = ""
+    with lines.open() as rows, path.open("w") as target:
+        target.write(opening)
+        for row in map(json.loads, rows):
+            if row.get("content") or "toolCalls" in row:  # what else has an id comes once more
+                said = json.dumps(row, ensure_ascii=False, indent=2).replace("\n", "\n    ")
+                target.write(f"{comma}\n    {said}")
+                comma = ","
+        target.write(f"\n  ]{closing}")
+    assert path.stat().st_size > 1024 * MIB
     return path
 
 

@@ -15,13 +15,11 @@ import pytest
 import generate_gemini
 from dice import Truth
 from generate_gemini import Options, generate
-from sessrotate.clients.gemini import json_reader
-from sessrotate.clients.gemini import reader as gemini_reader
+from sessrotate.clients.gemini import reader
 from support.gemini_sessions import Held
 
 KIB = 1 << 10
-APPENDED = Options(size=900 * KIB, resumes=4, history=120 * KIB, big=80 * KIB)
-WHOLE = Options(size=500 * KIB, format="json", big=80 * KIB)
+OPTIONS = Options(size=900 * KIB, resumes=4, history=120 * KIB, big=80 * KIB)
 
 
 def made(options: Options) -> tuple[bytes, Truth]:
@@ -30,18 +28,16 @@ def made(options: Options) -> tuple[bytes, Truth]:
     return target.getvalue(), truth
 
 
-@pytest.mark.parametrize("options", [APPENDED, WHOLE], ids=["jsonl", "json"])
-def test_the_same_options_give_the_same_bytes(options: Options) -> None:
-    data, truth = made(options)
-    assert made(options) == (data, truth)
-    assert truth.bytes == len(data) >= options.size
+def test_the_same_options_give_the_same_bytes() -> None:
+    data, truth = made(OPTIONS)
+    assert made(OPTIONS) == (data, truth)
+    assert truth.bytes == len(data) >= OPTIONS.size
     assert truth.sha256 == hashlib.sha256(data).hexdigest()
-    other = Options(size=options.size, format=options.format, seed=8)
-    assert made(other)[0] != data
+    assert made(Options(size=OPTIONS.size, seed=8))[0] != data
 
 
 def test_lines_are_written_as_the_client_writes_them() -> None:
-    data, truth = made(APPENDED)
+    data, truth = made(OPTIONS)
     boundaries, names, at = [], [], 0
     for line in data.split(b"\n")[:-1]:
         row: dict[str, Any] = json.loads(line)
@@ -55,25 +51,15 @@ def test_lines_are_written_as_the_client_writes_them() -> None:
             names.append(row["id"])
         at += len(line) + 1
     assert tuple(boundaries) == truth.boundaries
-    assert len(boundaries) >= 1 + APPENDED.resumes
+    assert len(boundaries) >= 1 + OPTIONS.resumes
     assert tuple(live) == truth.live
     assert len(names) > len(set(names))
     assert b'"args":{"$set":{"messages":[' in data
 
 
-def test_an_object_is_indented_as_the_client_does_it() -> None:
-    data, truth = made(WHOLE)
-    row = json.loads(data)
-    assert json.dumps(row, ensure_ascii=False, indent=2).encode() == data
-    assert tuple(each["id"] for each in row["messages"]) == truth.live
-    assert max(len(json.dumps(each)) for each in row["messages"]) > WHOLE.big
-
-
-@pytest.mark.parametrize("options", [APPENDED, WHOLE], ids=["jsonl", "json"])
-def test_a_resume_sends_what_the_generator_says(options: Options) -> None:
-    data, truth = made(options)
-    reader = gemini_reader if options.format == "jsonl" else json_reader
-    session = Held(data, reader=None if reader is gemini_reader else reader)
+def test_a_resume_sends_what_the_generator_says() -> None:
+    data, truth = made(OPTIONS)
+    session = Held(data)
     sent = [json.loads(record.line)["id"] for record in reader.conversation(session)]
     assert tuple(sent) == truth.live
     told = [
@@ -85,10 +71,9 @@ def test_a_resume_sends_what_the_generator_says(options: Options) -> None:
     assert len(set(keys)) == len(keys) >= len(truth.live)
 
 
-@pytest.mark.parametrize("wrong", [{"format": "xml"}, {"size": -1}])
-def test_wrong_options_are_refused(wrong: Any) -> None:
-    with pytest.raises(ValueError, match=r"format|negative"):
-        Options(**wrong)
+def test_wrong_options_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"negative"):
+        Options(size=-1)
 
 
 def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
