@@ -55,8 +55,8 @@ print(*figures, posix.waitstatus_to_exitcode(status), file=sys.stderr)
 # and the most that its figures may be. `{session --size 2G}` is the file that generate_session.py
 # makes of these options, `{home …}` a home with many sessions, which commands see instead of the
 # user's, `{it}` the one that the table is about, `{twice}` one of twice the sessions, and `{work}`
-# a folder that is empty before each run; all else in braces is in SHELL. What stands before `=>`
-# is done before the clock starts.
+# a folder that is empty before each run; all else in braces is in SHELL. `(one; another)` makes a
+# row of each, which `()` repeats. What stands before `=>` is done before the clock starts.
 TABLE = """
 scan: Nothing is written. `grep` also counts lines that only quote a boundary.
     5 times on {small}
@@ -118,39 +118,23 @@ list: Sizes are log-normal. Python looks at each file, and reads its first 64 Ki
     {completion} | {edges} | wall s 0.3
     sessrotate | {stat} | wall s 0.5
 
-thousands: Many small sessions.
+thousands: Many small sessions. Rotated, they may take 3 times the limits.
     5 times on {home sessions 10000 size 30K boundaries 2 folders 80 rotated 0}
+    5 times on {home sessions 10000 size 30K boundaries 2 folders 80 rotated 100} at 3 times
     sessrotate list | {grep} | wall s 1.5
     sessrotate report --all | {grep} | wall s 6
-    sessrotate search -F {nowhere} | {grep} | wall s 3
-    sessrotate doctor | {grep} | wall s 3
+    sessrotate (search -F {nowhere}; doctor) | {grep} | wall s 3
     {first hit} | {grep} | wall s 0.5
-
-thousands-rotated: The same sessions, which may take three times as long.
-    5 times on {home sessions 10000 size 30K boundaries 2 folders 80 rotated 100}
-    sessrotate list | {grep} | wall s 4.5
-    sessrotate report --all | {grep} | wall s 18
-    sessrotate search -F {nowhere} | {grep} | wall s 9
-    sessrotate doctor | {grep} | wall s 9
-    {first hit} | {grep} | wall s 1.5
 
 twice: Twice the sessions, beside once. The ids are of none: all are looked through.
     1 times on {home sessions 2000 size 30K boundaries 2 folders 1 rotated 0}
     1 times on {home sessions 2000 size 30K boundaries 2 folders 1 rotated 100}
     1 times on {home sessions 2000 size 30K boundaries 2 folders 80 rotated 0}
     1 times on {home sessions 2000 size 30K boundaries 2 folders 80 rotated 100}
-    HOME={twice} sessrotate | sessrotate | CPU ÷ 2
-    HOME={twice} sessrotate list | sessrotate list | CPU ÷ 2
-    HOME={twice} sessrotate report --all | sessrotate report --all | CPU ÷ 2
-    HOME={twice} sessrotate search -F {nowhere} | sessrotate search -F {nowhere} | CPU ÷ 2
-    HOME={twice} sessrotate doctor | sessrotate doctor | CPU ÷ 2
-    HOME={twice} sessrotate tidy -n | sessrotate tidy -n | CPU ÷ 2
-    HOME={twice} sessrotate run -n | sessrotate run -n | CPU ÷ 2
-    HOME={twice} {archive} | {archive} | CPU ÷ 2
-    HOME={twice} {prune} | {prune} | CPU ÷ 2
-    HOME={twice} sessrotate restore -n ffffffff | sessrotate restore -n ffffffff | CPU ÷ 2
-    HOME={twice} sessrotate export ffffffff | sessrotate export ffffffff | CPU ÷ 2
-    HOME={twice} sessrotate verify --all | sessrotate verify --all | CPU ÷ 2
+    HOME={twice} sessrotate (; list; report --all; doctor) | sessrotate () | CPU ÷ 2
+    HOME={twice} sessrotate (tidy -n; run -n; verify --all) | sessrotate () | CPU ÷ 2
+    HOME={twice} sessrotate (restore -n ffffffff; export ffffffff) | sessrotate () | CPU ÷ 2
+    HOME={twice} sessrotate (search -F {nowhere}; {archive}; {prune}) | sessrotate () | CPU ÷ 2
 
 start-up: The hook is told of a session that is under its limit.
     20 times on {session --size 20K --boundaries 2}
@@ -158,14 +142,8 @@ start-up: The hook is told of a session that is under its limit.
     sessrotate --help | {idle} | wall ÷ 9
     {told} => sessrotate hook <{work}/told | {idle} | wall ÷ 4, wall s 0.3
     sessrotate split --dry-run --json {it} | {idle} | wall ÷ 10
-    sessrotate | {idle} | wall ÷ 14
-    sessrotate list | {idle} | wall ÷ 14
-    sessrotate read {it} | {idle} | wall ÷ 14
-    sessrotate export {it} | {idle} | wall ÷ 14
-    sessrotate report {it} | {idle} | wall ÷ 14
-    sessrotate tidy -n | {idle} | wall ÷ 14
-    sessrotate run -n | {idle} | wall ÷ 14
-    sessrotate doctor | {idle} | wall ÷ 14
+    sessrotate (; list; tidy -n; run -n; doctor) | {idle} | wall ÷ 14
+    sessrotate (read; export; report) {it} | {idle} | wall ÷ 14
 """
 
 SHELL = templates(rb"""
@@ -196,8 +174,8 @@ edges: python -ISc 'import os, sys; [open(os.path.join(top, name), "rb").read(65
 stat: find {it} -type f -print0 | xargs -0 stat
 completion: env _SESSROTATE_COMPLETE=complete_bash COMP_CWORD=2
      'COMP_WORDS=sessrotate read 5e' sessrotate
-archive: sessrotate archive --older-than 1d -n
-prune: sessrotate prune --all --max-age 1d -n
+archive: archive --older-than 1d -n
+prune: prune --all --max-age 1d -n
 told: printf '{{"session_id":"a","transcript_path":"{it}","hook_event_name":"SessionEnd"}}'
      >{work}/told
 """)
@@ -303,10 +281,11 @@ def run(command: str, files: Files) -> dict[str, float]:
 def measure(case: list[str], files: Files, *, once: bool) -> None:
     """Print the tables of a case, and which targets are reached."""
     title, *lines = case
-    rows = [line.split(" | ") for line in lines if " | " in line]
+    rows = [row for line in lines if " | " in line for row in rows_of(line)]
     commands = list(dict.fromkeys(each for row in rows for each in row[:2]))
     columns = ("command", "beside", "wall s", "its", "÷", "CPU s", "its", "÷", "peak MiB", "target")
-    for times, it in (line.split(" times on ") for line in lines if " | " not in line):
+    shapes = re.findall(r"(\d+) times on ({.*?})(?: at (\d) times)?", "\n".join(lines))
+    for times, it, slower in shapes:
         files["it"] = it.format_map(files)
         files["twice"] = it.replace("sessions 2000", "sessions 4000").format_map(files)
         warm = f"find {files['it']} -type f -exec cat {{}} + >{os.devnull}"
@@ -325,15 +304,24 @@ def measure(case: list[str], files: Files, *, once: bool) -> None:
                 mine, theirs = ours[f"{unit} s"], its[f"{unit} s"]
                 ours[f"{unit} ÷"] = mine / max(theirs, 0.001)
                 cells += [f"{mine:.3f}", f"{theirs:.3f}", f"{ours[f'{unit} ÷']:.2f}"]
-            cells += [f"{ours['MiB']:.1f}", "; ".join(verdicts(ours, *limits))]
+            cells += [f"{ours['MiB']:.1f}", "; ".join(verdicts(ours, int(slower or 1), *limits))]
             print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def verdicts(figures: Mapping[str, float], limits: str = "") -> Iterator[str]:
+def rows_of(line: str) -> Iterator[list[str]]:
+    """Give the cells of a row, or of one for each of what stands in parentheses."""
+    found = re.search(r"\((.*?)\)", line)
+    for each in found[1].split("; ") if found else [""]:
+        row = re.sub(r"\(.*?\)", each, line)
+        yield [cell.strip() for cell in row.split(" | ")]
+
+
+def verdicts(figures: Mapping[str, float], slower: int, limits: str = "") -> Iterator[str]:
     """Give each figure that has a target, and whether it reaches that."""
-    for figure, most in re.findall(r"(\w+ ?\S*?) ([\d.]+)", limits):
-        reached = "≤" if figures[figure] <= float(most) else "**>**"
-        yield f"{figure} {figures[figure]:.2f} {reached} {most}"
+    for figure, limit in re.findall(r"(\w+ ?\S*?) ([\d.]+)", limits):
+        most = float(limit) * slower
+        reached = "≤" if figures[figure] <= most else "**>**"
+        yield f"{figure} {figures[figure]:.2f} {reached} {most:g}"
 
 
 def medians(runs: list[dict[str, float]]) -> dict[str, float]:
