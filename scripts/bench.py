@@ -147,8 +147,8 @@ start-up: The hook is told of a session that is under its limit.
 """
 
 SHELL = templates(rb"""
-small: {session --size 400M --boundaries 142}
-large: {session --size 2G --boundaries 730}
+small: {session --size 400M --boundaries 142 --images 6}
+large: {session --size 2G --boundaries 730 --images 32}
 more: {session --size 20M --boundaries 7}
 idle: python -c pass
 loop: python -c "import collections, json, sys;
@@ -163,7 +163,7 @@ put: mkdir -p {folder} && cp {it} {live} && sync
 put more: mkdir -p {folder} && cp {more} {live} && sync
 rotated: {put} && {rotate} && cat {more} >> {live} && sync
 nowhere: 'no such words anywhere'
-rare: 'spindle None ferry import'
+rare: 'spindle ferry yield kettle'
 common: 'ferry ledger'
 first hit: sessrotate search -F {common} | head -n 1
 count: {{ find {it} -name '*.zst' -print0 | xargs -0 zstdcat;
@@ -236,10 +236,10 @@ def make_home(home: Path, shape: Mapping[str, str]) -> None:
             seed=number,
             begin=newest - timedelta(minutes=number),
         )
-        path = folder / options.name
+        path = folder / f"{options.session_id}.jsonl"
         with path.open("wb", buffering=MIB) as file:
-            ended = generate_session.generate(file, options).ended
-        used = datetime.fromisoformat(ended).timestamp()
+            generate_session.generate(file, options)
+        used = options.begin.timestamp()
         os.utime(path, (used, used))
         if number * share % 100 < share:
             rotated.append(str(path))

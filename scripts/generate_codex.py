@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
+from functools import cached_property
 from typing import BinaryIO
 
 from dice import KIB, MIB, RESULT_BYTES, AllOptions, Truth, Writer, command, option, templates
 
-ALL = 100  # percent
 BYTES_PER_DECOY = 4 * MIB
 ROWS = templates(rb"""
 row: {"timestamp":"%(time)b","ordinal":%(ordinal)b,"type":"%(type)b","payload":%(body)b}
@@ -37,9 +37,9 @@ event_msg.token_count: {"type":"token_count","info":{"total_token_usage":{%(usag
 usage: "input_tokens":%(sent)b,"cached_input_tokens":%(cached)b,"output_tokens":100,
     "total_tokens":%(total)b
 event_msg.task_complete: {"type":"task_complete","last_agent_message":"%(said)b"}
-response_item.reasoning: {"type":"reasoning","id":"rs_%(id)b","summary":[
+response_item.reasoning: {"type":"reasoning","id":"rs_%(hex 20)b","summary":[
     {"type":"summary_text","text":"%(text 64 300)b"}],"content":null,
-    "encrypted_content":"%(hidden)b"}
+    "encrypted_content":"%(base64 200 2000)b"}
 response_item.call: {"type":"function_call","name":"exec_command","arguments":"%(arguments)b",
     "call_id":"call_%(call)b"}
 response_item.output: {"type":"function_call_output","call_id":"call_%(call)b","output":"%(out)b"}
@@ -61,27 +61,22 @@ world_state: {"full":true,"state":{"agents_md":{}}}
 class Options(AllOptions):
     """What to generate."""
 
-    purpose = "codex session"
-    named = "rollout-2026-02-10T08-00-00-{0.session_id}.jsonl"
     boundaries: int = option(40, "compactions")
     compacted: int = option(75, "percent of the bytes that are in compacted records")
     images: int = option(0, "pictures among the prompts, again in every later compaction")
     image_bytes: int = option(MIB, "of each picture")
 
-    def __post_init__(self) -> None:
-        AllOptions.__post_init__(self)
-        if self.compacted > ALL:
-            raise ValueError("there is no such share")
-
 
 class Rollout(Writer):
     """What one row needs to know of the rows before it."""
 
-    def __init__(self, target: BinaryIO, options: Options) -> None:
-        super().__init__(target, ROWS, options, "codex rows")
-        self.options = options
-        noise = base64.b64encode(self.noise(3 * 64 * KIB))
-        self.pixels = (noise * (options.image_bytes // len(noise) + 1))[: options.image_bytes]
+    rows = ROWS
+    options: Options
+
+    @cached_property
+    def pixels(self) -> bytes:
+        """The one picture that all prompts have."""
+        return base64.b64encode(self.noise(self.options.image_bytes // 4 * 3))
 
     def row(self, name: str, **given: bytes | int) -> None:
         """Write one row around its payload."""
@@ -105,12 +100,7 @@ class Rollout(Writer):
         self.row("event_msg.agent_message", said=said)
         sent = self.between(9_000, 190_000)
         self.row("event_msg.token_count", sent=sent, cached=sent // 2, total=sent + 100)
-        self.row("event_msg.task_complete", said=said[:64].split(b"\\")[0])
-
-    def thought(self) -> None:
-        """Write a thought: its summary, and the rest of it encrypted."""
-        hidden = self.hex(self.between(400, 4000))
-        self.row("response_item.reasoning", hidden=hidden, id=self.hex(20))
+        self.row("event_msg.task_complete", said=said)
 
     def exchange(self, arguments: bytes, out: bytes) -> None:
         """Write a call and what it gave."""
@@ -120,8 +110,7 @@ class Rollout(Writer):
 
     def tool(self) -> None:
         """Write a usual exchange."""
-        size = self.quantile(RESULT_BYTES)
-        self.exchange(rb"{\"cmd\":\"make check\"}", self.text(size, size + 64))
+        self.exchange(rb"{\"cmd\":\"make check\"}", self.cut(self.quantile(RESULT_BYTES)))
 
     def decoys(self) -> None:
         """Write a compacted record of another session in a string, and one deeper in a row."""
@@ -131,7 +120,7 @@ class Rollout(Writer):
 
     def compaction(self, size: int) -> None:
         """Write a compacted record of about `size` bytes, and what the client writes behind it."""
-        time, summary = self.time(), self.text(2 * KIB, 6 * KIB)
+        summary = self.text(2 * KIB, 6 * KIB)
         history: list[bytes] = []
         written = 0
         while not written or written < size:
@@ -142,7 +131,7 @@ class Rollout(Writer):
         look = self.fill("response_item.user", role=b"user", said=b"look")
         history += [look] * (self.options.images if self.boundaries else 0)
         self.boundaries.append(self.size)
-        given = {"summary": summary, "history": b",".join(history), "time": time}
+        given = {"summary": summary, "history": b",".join(history)}
         self.row("compacted", window=len(self.boundaries), **given)
         self.row("event_msg.context_compacted")
         self.row("world_state")
@@ -153,9 +142,8 @@ class Rollout(Writer):
         while self.size < end or pictures or self.lines == 1:
             self.prompt(with_picture=pictures > 0)
             pictures = max(0, pictures - 1)
-            steps = (*(self.tool,) * 4, *(self.thought,) * 2)
             for _ in range(self.between(1, 12)):
-                self.choice(steps)()
+                self.tool() if self.between(0, 3) else self.row("response_item.reasoning")
             if self.size > next_decoy:
                 next_decoy += BYTES_PER_DECOY
                 self.decoys()
@@ -169,7 +157,7 @@ def generate(target: BinaryIO, options: Options) -> Truth:
     share = options.size // (options.boundaries + 1)
     for number in range(options.boundaries + 1):
         if number:
-            rollout.compaction(share * options.compacted // ALL)
+            rollout.compaction(share * options.compacted // 100)
         rollout.turns(share * (number + 1), 0 if number else options.images)
     return rollout.truth()
 

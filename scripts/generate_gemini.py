@@ -12,10 +12,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from dice import MIB, AllOptions, Truth, Writer, command, option, templates
+from dice import MIB, RESULT_BYTES, AllOptions, Truth, Writer, command, option, templates
 
 DECOY_EVERY = 10
-OUTPUT_BYTES = (111, 444, 756, 1111, 1561, 2183, 3153, 4401, 7033, 12756, 40000)
 CHUNK = b"ballast and ember; " * (MIB // 19)
 ROWS = templates(rb"""
 metadata: {"sessionId":"%(session)b","projectHash":"%(project)b","startTime":"%(when)b",
@@ -44,8 +43,6 @@ snapshot: <state_snapshot>\n%(text 500 2000)b</state_snapshot>
 class Options(AllOptions):
     """What to generate."""
 
-    purpose = "gemini session"
-    named = "session-2026-02-10T08-00-{0.session_id:.8}.jsonl"
     size: int = option(100 * MIB, "about, of the file, in bytes")
     resumes: int = option(20, "times that all live messages are appended")
     history: int = option(16 * MIB, "bytes of live messages at most")
@@ -55,11 +52,12 @@ class Options(AllOptions):
 class Talk(Writer):
     """The user, the model and its tools; `live` is what a resume sends, by the messages' ids."""
 
+    rows = ROWS
+    options: Options
     project = hashlib.sha256(b"/srv/demo/project").hexdigest().encode()
 
     def __init__(self, target: BinaryIO, options: Options) -> None:
-        super().__init__(target, ROWS, options, "gemini")
-        self.options = options
+        super().__init__(target, options)
         self.live: dict[bytes, bytes] = {}
         self.first = b""
         self._big = options.big
@@ -83,7 +81,7 @@ class Talk(Writer):
         self.append(thought + b"}")
         self._calls += 1
         call = b"run_shell_command__call_%d" % self._calls
-        result = self.fill("result", call=call, out=self.cut(self.quantile(OUTPUT_BYTES)))
+        result = self.fill("result", call=call, out=self.cut(self.quantile(RESULT_BYTES)))
         arguments = self.fill("arguments" if self._calls % DECOY_EVERY else "decoy")
         self.say(thought + self.fill("calls", call=call, arguments=arguments, result=result))
         self.say(self.fill("message", type=b"user", content=result) + b"}")
@@ -95,7 +93,7 @@ class Talk(Writer):
 
     def append(self, message: bytes) -> None:
         """Write a message, and when that was."""
-        self.put(message, b"\n")
+        self.put(message)
         self.write("updated")
 
     def turn(self) -> None:
@@ -138,7 +136,7 @@ def generate(target: BinaryIO, options: Options) -> Truth:
         talk.turn()
         if sum(map(len, talk.live.values())) > options.history:
             talk.compress()
-    return talk.truth(talk.live)
+    return talk.truth()
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -17,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+import generate_session
 from sessrotate import fs
 from sessrotate.errors import InUseError
 from sessrotate.in_place import operations
@@ -24,7 +23,6 @@ from sessrotate.system import in_use
 from support import oracle
 from support.command_line import COMMAND
 from support.real_clients.client import QUESTION, WRITING, Client, ClientVersion
-from support.real_clients.installing import REPOSITORY
 from support.real_clients.judge import compare
 from support.real_clients.making import FULL, WINDOW, compact
 from support.real_clients.mock_api import MockApi, call, fingerprint, usage
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
 
     from support.real_clients.client import Conversation, Turn
     from support.real_clients.mock_api import Moment, Request
-
-GENERATOR: Final = REPOSITORY / "scripts" / "generate_session.py"
 
 IN_USE: Final = 75
 
@@ -565,7 +561,7 @@ def opening(sent: Sent) -> str:
 
 # ── a client that begins ─────────────────────────────────────────────────────────────────────
 
-LARGE: Final = "32M"
+LARGE: Final = 32 << 20
 """So large that a client takes a while to read it."""
 
 
@@ -604,9 +600,10 @@ def stop_while_it_loads(
 
 def test_a_session_may_be_rotated_while_a_client_loads_it(client: Client) -> None:
     client.project.mkdir(parents=True)
-    generate = ["--size", LARGE, "--boundaries", "4", "--tail", "100K", str(client.project)]
-    subprocess.run([sys.executable, GENERATOR, *generate], check=True, stdout=subprocess.DEVNULL)
-    (path,) = client.project.glob("*.jsonl")
+    options = generate_session.Options(size=LARGE, boundaries=4, tail=100 << 10)
+    path = client.project / f"{options.session_id}.jsonl"
+    with path.open("wb") as file:
+        generate_session.generate(file, options)
     expected = client.resume_request(path)
     codes: list[int] = []
 

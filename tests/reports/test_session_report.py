@@ -58,7 +58,7 @@ def check_sums(found: SessionReport, data: bytes) -> None:
     assert sum(day.bytes for day in found.growth) == len(data)
 
 
-def generated(images: int | None = None) -> bytes:
+def generated(images: int = 1) -> bytes:
     stream = BytesIO()
     made = generate_session.Options(size=1 << 20, boundaries=4, images=images)
     generate_session.generate(stream, made)
