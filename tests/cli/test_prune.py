@@ -467,7 +467,7 @@ def test_an_interrupted_prune_is_told_by_doctor_and_finished_by_any_run(pruned: 
     told = called("doctor", "--json")
     (finding,) = told.document()["findings"]
     assert finding["kind"] == "interrupted"
-    assert "prune --empty-trash" in finding["detail"]
+    assert finding["detail"].endswith("To finish: `sessrotate run`.")
     assert snapshot(pruned.config) == before
     assert called("verify", ID).code == 0
     # Not freed at once: it has not been in the trash for any time.

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+from pathlib import Path
 
 import pytest
 
+from sessrotate import fs
 from sessrotate.archive import state
-from sessrotate.errors import DamagedError, InUseError, RefusedError, WrongUsageError
+from sessrotate.errors import (
+    DamagedError,
+    InUseError,
+    RefusedError,
+    StorageError,
+    WrongUsageError,
+)
 from sessrotate.retention import prune, trash
 from sessrotate.retention.policy import Policy
 from sessrotate.retention.prune import PrunePlan
@@ -80,6 +89,29 @@ def test_what_was_pruned_comes_back(home: Home) -> None:
     assert home.stitched() == DATA
     with pytest.raises(RefusedError, match="has no such segment"):
         trash.undelete(home.where, 1)
+
+
+@pytest.mark.parametrize("moved", [0, 1])
+def test_what_an_interrupted_restoration_was_to_bring_back_is_not_deleted(
+    home: Home, moved: int
+) -> None:
+    pruned(home)
+
+    def interrupted(folder: Path, files: list[str], to: Path) -> None:
+        for file in files[:moved]:
+            (folder / file).rename(to / file)
+        raise OSError(errno.ENOSPC, "no space")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fs, "move_files", interrupted)
+        with pytest.raises(StorageError):
+            trash.undelete(home.where, 1)
+    assert stitched(home) == (DATA, [])
+    for _ in range(2):
+        assert trash.empty(home.where, 7 * DAY, NOW + 30 * DAY, 1) == 0
+    assert stitched(home) == (DATA, [])
+    assert home.trashed() == set()
+    assert trash.undelete(home.where, 1, [0, 1]) == []
 
 
 def test_the_trash_is_emptied_after_the_grace_time_and_not_before(home: Home) -> None:

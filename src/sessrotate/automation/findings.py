@@ -89,7 +89,7 @@ SAYS: Final = {
     "rebuilt": "The pins of this archive were lost with its manifest, so none of it is pruned or "
     "deleted. Pin again what should stay, then allow pruning with `sessrotate prune {session} "
     "--accept-rebuilt`.",
-    "interrupted: pruning": "{why} To finish: `sessrotate prune --empty-trash {session}`.",
+    "interrupted: pruning": "{why} To finish: `sessrotate run`.",
     "trash": "{trash} has {many} that sessrotate never pruned: move or remove them.",
     "lacking": "{why}",  # a restored live file does not have all that was restored
     "damaged: date": "{live} has everything that is in {path}, but the restore date is lost, so "

@@ -238,7 +238,7 @@ def _recovered(job: Job, where: Place) -> Outcome:
     with state.opened(where) as found:
         todo, listed = recover.plan(found), found.manifest
         there = transaction.in_trash(where)
-        left = listed and transaction.unsettled(listed, found.listing, there)
+        left = listed and transaction.unsettled(where, listed, found.listing, there)
         if job.dry_run:
             return _would_recover(job, found, todo.sentence or str(left or ""))
     was = waiting.packs(where)
@@ -250,7 +250,9 @@ def _recovered(job: Job, where: Place) -> Outcome:
     if left:
         with transaction.begin(where, job.wait):
             pass  # beginning settles what is left
-    past = todo.past or ("Finished a pruning that was interrupted." if left else _SETTLED)
+    past = todo.past or (
+        "Finished a change of the trash that was interrupted." if left else _SETTLED
+    )
     if not left and not todo.past and waits == was:
         return Outcome(where, "nothing to do")
     gained = disk - gain.measured(where)

@@ -269,7 +269,7 @@ def _look(where: Place) -> Iterator[Holding]:
         if found.problem is not None:  # what helps may need every segment
             held = "its session needs a repair first (`sessrotate doctor` says which)"
     with storage("look into the trash"):
-        left = transaction.unsettled(listed, listing, transaction.in_trash(where))
+        left = transaction.unsettled(where, listed, listing, transaction.in_trash(where))
     segments = load.of_manifest(where.archive, listing, listed)
     yield Holding(where, listed, segments, held, bool(left) and held is None)
 

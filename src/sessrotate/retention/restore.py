@@ -302,13 +302,18 @@ def _unused(found: State) -> float | None:
 
 
 def pruned(found: State, listed: Manifest | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the numbers of pruned segments that are still there, and of those that are not."""
+    """Return the numbers of pruned segments that are still there, and of those that are not.
+
+    One that an interrupted restoration left in the trash, without its tombstone, is there too.
+    """
     if listed is None:
         return (), ()
-    there = found.listing | transaction.in_trash(found.place).keys()
-    tombs = [entry for entry in listed.segments if entry.pruned is not None]
-    back = {entry.segment.index for entry in tombs if listed.file_of(entry) in there}
-    numbers = [entry.segment.index for entry in tombs]
+    trashed = transaction.in_trash(found.place)
+    there = found.listing | trashed.keys()
+    risen = transaction.unsettled(found.place, listed, found.listing, trashed).risen
+    gone = [each for each in listed.segments if each.pruned or listed.file_of(each) in risen]
+    back = {entry.segment.index for entry in gone if listed.file_of(entry) in there}
+    numbers = [entry.segment.index for entry in gone]
     return tuple(sorted(back)), tuple(number for number in numbers if number not in back)
 
 

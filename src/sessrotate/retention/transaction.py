@@ -10,6 +10,7 @@ otherwise is settled before the next change, and nothing is lost by it.
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -56,7 +57,9 @@ class Unsettled(Struct, frozen=True):
                 "Pruning was interrupted: some pruned segments are not in the trash yet."
             )
         if self.risen:
-            sentences.append("Pruning was interrupted: the trash has segments that are not pruned.")
+            sentences.append(
+                "A restoration was interrupted: some segments that it brings back are in the trash."
+            )
         if self.drafts:
             sentences.append(f"Writing the {names.MANIFEST} was interrupted.")
         return " ".join(sentences)
@@ -125,22 +128,31 @@ def begin(where: Place, wait: float) -> Iterator[Manifest]:
         yield listed
 
 
-def unsettled(listed: Manifest, listing: Collection[str], trashed: Collection[str]) -> Unsettled:
-    """Return what is in the wrong place, by the names in an archive and in its trash."""
+def unsettled(
+    where: Place, listed: Manifest, listing: Collection[str], trashed: Collection[str]
+) -> Unsettled:
+    """Return what is in the wrong place, by the names in an archive and in its trash.
+
+    A power loss can leave a file that moved both names: then it is in the wrong place still.
+    """
     buried, risen = [], []
     for entry in listed.segments:
         file = listed.file_of(entry)
-        if entry.pruned is not None and file in listing:
-            buried.append(file)
-        elif entry.pruned is None and file in trashed and file not in listing:
+        if entry.pruned is not None:
+            buried += [file] if file in listing else []
+        elif file in trashed and (file not in listing or _has_both_names(where, file)):
             risen.append(file)
     drafts = tuple({f"{names.MANIFEST}{names.PARTIAL}"} & {*listing})
     return Unsettled(tuple(buried), tuple(risen), drafts)
 
 
+def _has_both_names(where: Place, file: str) -> bool:
+    return os.path.samestat((where.archive / file).lstat(), (trash(where) / file).lstat())
+
+
 def settle(where: Place, listed: Manifest, listing: frozenset[str]) -> None:
     """Put right what an interrupted run left. The caller holds the session's lock."""
-    left = unsettled(listed, listing, in_trash(where))
+    left = unsettled(where, listed, listing, in_trash(where))
     if not left:
         return
     # After a power loss, too, the manifest must be the one that decides here.

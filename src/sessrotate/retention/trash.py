@@ -103,7 +103,7 @@ def due_of(
             kept = 0 if found.restored is None or whole is not None else found.restored.bytes
             return Due(where, (), size, strangers, Unsettled(), whole, disk=disk, kept=kept)
         known = found.manifest
-        left = transaction.unsettled(known, found.listing, there)
+        left = transaction.unsettled(where, known, found.listing, there)
     pruned, is_wrong = _pruned(known), found.problem is not None  # a repair may need them
     files = tuple(
         name
@@ -191,8 +191,9 @@ def _empty_restored(where: Place, found: Due) -> int:
 def undelete(where: Place, wait: float, indices: Collection[int] | None = None) -> list[int]:
     """Bring pruned segments back from the trash, all or these; return their numbers.
 
-    `wait` is how many seconds to wait for the lock. Raises RefusedError if the trash has none of
-    them any more, and as `transaction.begin` does.
+    `wait` is how many seconds to wait for the lock. Those that an interrupted call has begun to
+    bring back are back already. Raises RefusedError if the trash has none of the others any more,
+    and as `transaction.begin` does.
     """
     with transaction.begin(where, wait) as listed:
         there = transaction.in_trash(where)
@@ -203,10 +204,14 @@ def undelete(where: Place, wait: float, indices: Collection[int] | None = None) 
         }
         files = [name for name in back if name in there]
         if not files:
+            if indices is not None and not back:
+                return []
             raise RefusedError(f"The trash of {printable(where.session)} has no such segment.")
-        fs.move_files(transaction.trash(where), files, where.archive)
         risen = {back[name].segment.index: replace(back[name], pruned=None) for name in files}
+        # It says what is wanted, so it is first: a segment in the archive that still has its
+        # tombstone goes to the trash, and the next run deletes it if it was pruned long ago.
         transaction.replace_segments(where, listed, risen)
+        fs.move_files(transaction.trash(where), files, where.archive)
         fs.remove_folder(transaction.trash(where))
     return sorted(risen)
 

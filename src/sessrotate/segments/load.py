@@ -137,7 +137,7 @@ def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest
             SegmentFile(
                 index=segment.index,
                 name=name,
-                file=name if name in listing and sealed.pruned is None else None,
+                file=None if sealed.pruned is not None else _file(folder, listing, name),
                 codec=sealed.codec,
                 size=segment.span.size,
                 head=head,
@@ -162,6 +162,15 @@ def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest
         ),
         listed.client,
     )
+
+
+def _file(folder: Path, listing: frozenset[str], name: str) -> str | None:
+    """Return where a segment is, None if it is gone: in the trash if a restoration was interrupted.
+
+    The manifest has it without a tombstone by then, so it counts as there.
+    """
+    in_trash = f"{names.TRASH}/{name}"
+    return name if name in listing else in_trash if (folder / in_trash).is_file() else None
 
 
 def _leftovers(
