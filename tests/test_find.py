@@ -13,7 +13,7 @@ import pytest
 from sessrotate import find
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.codex import client as codex
-from sessrotate.errors import WrongUsageError
+from sessrotate.errors import StorageError, WrongUsageError
 from support import command_line, homes
 
 if TYPE_CHECKING:
@@ -300,3 +300,13 @@ def test_a_session_that_its_folder_lists_twice_while_it_is_renamed_is_one(
     real = os.listdir
     monkeypatch.setattr(os, "listdir", lambda path: 2 * real(path))
     assert find.path_of("2222") == projects / "-b" / "2222cccc.jsonl"
+
+
+def test_what_cannot_be_read_may_hide_a_session_that_is_not_found(
+    projects: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the mount of the client's folder is gone: nobody can say that there is none."""
+    monkeypatch.setattr(find, "hidden", lambda: {str(projects): "Not connected"})
+    assert find.path_of("2222cccc") == projects / "-b" / "2222cccc.jsonl"
+    with pytest.raises(StorageError, match=f"may be in {projects}, which cannot be read: Not conn"):
+        find.path_of("3333")

@@ -21,7 +21,13 @@ from sessrotate.clients import common
 from sessrotate.clients.common import UUID, listed, names_in
 from sessrotate.clients.preview import EDGE, Sight, edges_of
 from sessrotate.clients.protocol import Client
-from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable
+from sessrotate.errors import (
+    RefusedError,
+    SessrotateError,
+    StorageError,
+    WrongUsageError,
+    printable,
+)
 from sessrotate.segments import compressed
 from sessrotate.system import user_folders
 from sessrotate.system.source import Source
@@ -36,7 +42,8 @@ def path_of(session: str) -> Path:
     """Return the path that `session` names: an existing file or folder, or a session by its id.
 
     A folder that is called as a session is, without a path, is the session.
-    Raises WrongUsageError if there is none, or more than one.
+    Raises WrongUsageError if there is none, or more than one; StorageError if there is none, and
+    something that cannot be read may hide it.
     """
     path = Path(session)
     # Clients keep a folder beside a session that is called like it.
@@ -69,9 +76,11 @@ def path_of(session: str) -> Path:
         folder = printable(str(client.files.projects_folder()))
         others = ", ".join(each for each in clients.CLIENTS if each != client.files.NAME)
         elsewhere = f" and the sessions of {others}" if others else ""
-        raise WrongUsageError(
-            f"There is no file or session {printable(session)} (searched {folder}{elsewhere})."
-        )
+        none = f"There is no file or session {printable(session)} (searched {folder}{elsewhere})"
+        for unread, reason in hidden().items():
+            name = printable(unread, 1000)
+            raise StorageError(f"{none}, but it may be in {name}, which cannot be read: {reason}.")
+        raise WrongUsageError(f"{none}.")
     raise WrongUsageError(_ambiguous(session, found))
 
 

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
@@ -243,13 +244,21 @@ def test_what_its_client_is_about_to_trim_is_kept_at_once(
     assert not [path for path in folder.glob("*") if not path.samefile(home.live)]
 
 
+@pytest.mark.parametrize("is_reused", [False, True])
 def test_a_rotation_that_comes_first_is_not_taken_for_the_trim(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch, *, is_reused: bool
 ) -> None:
-    """The one of the compaction before comes late on a busy machine, and its file has a name."""
+    """The one of the compaction before comes late on a busy machine, and its file has a name.
+
+    What it replaced is gone then, and the trimmed file may have got its number.
+    """
     monkeypatch.setenv("CLAUDE_CODE_TRANSCRIPT_LOCAL_GC", "1")
     job = hook_call.wanted(compacting(home), 1)
     assert job is not None
+    if is_reused:
+        draft = write(home.live.with_name("draft"), b"").stat()
+        mode, _, *others = job.status[:10]
+        job = replace(job, status=os.stat_result((mode, draft.st_ino, *others)))
     second_names.give(home.where, home.live)
     written = boundary(900) + row(901, isCompactSummary=True)
     home.append(written)

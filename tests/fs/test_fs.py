@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sessrotate import fs, platforms
-from sessrotate.fs import files
+from sessrotate.fs import exact, files
+from support import homes
 from support.portable import lack
 
 if TYPE_CHECKING:
@@ -40,6 +41,30 @@ def test_an_output_file_is_not_there_until_it_is_published(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("_both_kinds")
+def test_an_output_file_gets_its_name_where_there_are_no_hard_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lack(monkeypatch, "unnamed_files")
+    monkeypatch.setattr(os, "link", homes.failing(errno.EPERM))  # as exfat-fuse 1.3.0 answers
+    for move in (exact.FORM.move, lambda *_: False):
+        monkeypatch.setattr(exact, "FORM", SimpleNamespace(move=move))
+        with fs.OutputFile(tmp_path / "out") as file:
+            file.append(b"all of it")
+            file.publish()
+        with pytest.raises(FileExistsError), fs.OutputFile(tmp_path / "out") as file:
+            file.publish()
+        assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"all of it"]
+        (tmp_path / "out").unlink()
+
+
+def test_of_a_disk_that_does_not_say_its_size_nobody_knows_what_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zeros = SimpleNamespace(f_blocks=0, f_bavail=0, f_frsize=0)  # as of some FUSE
+    monkeypatch.setattr(os, "statvfs", lambda _: zeros)
+    assert fs.free_bytes(tmp_path) is None
+
+
 def test_nothing_is_left_of_an_output_file_that_is_not_published(tmp_path: Path) -> None:
     with fs.OutputFile(tmp_path / "out") as file:
         file.append(b"part of it")
@@ -138,7 +163,7 @@ def test_a_scratch_file_goes_where_temporary_files_do_if_there_is_no_room(
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(other))
     made: list[Path] = []
     write = files.write_all
-    unnamed: Callable[[Path], int | None] = vars(files)["_unnamed_file"]
+    unnamed: Callable[[Path], int | None] = vars(files)["unnamed_file"]
 
     def limited(fd: int, data: bytes | memoryview) -> None:
         if len(made) == 1 and (room := fills_after - os.fstat(fd).st_size) < len(data):
@@ -151,7 +176,7 @@ def test_a_scratch_file_goes_where_temporary_files_do_if_there_is_no_room(
         return unnamed(folder)
 
     monkeypatch.setattr(files, "write_all", limited)
-    monkeypatch.setattr(files, "_unnamed_file", noted)
+    monkeypatch.setattr(files, "unnamed_file", noted)
     fd = fs.scratch(tmp_path, [b"abcd", b"efgh", b"ijkl"])
     try:
         assert os.pread(fd, 100, 0) == b"abcdefghijkl"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -25,6 +26,7 @@ from support import command_line, homes
 from support.command_line import boundary, row
 from support.homes import Home
 from support.newcomers import Newcomers, needs_exchange, saved
+from support.portable import lack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -369,6 +371,21 @@ def test_a_file_system_without_hard_links_is_named_and_what_works_there(
     assert not home.live.exists()
     assert command_line.called("restore", command_line.ID).code == 0
     assert home.live.read_bytes() == DATA
+
+
+def test_a_second_name_that_passes_for_another_file_is_none(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def linked(path: str, name: str, **_: object) -> None:
+        shutil.copy(path, name)  # as on sshfs: the same bytes, and another number
+
+    lack(monkeypatch, "unnamed_files")  # else their only names are links
+    monkeypatch.setattr(os, "link", linked)
+    assert not fs.has_hard_links(home.config)
+    with pytest.raises(RefusedError, match=r"can be relied on .* `sessrotate archive"):
+        rotate(home)
+    assert home.live.read_bytes() == DATA
+    assert not home.archive.exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bind mounts are Linux's")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import re
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from sessrotate import fs, names, units
+from sessrotate import errors, fs, names, units
 from sessrotate.errors import StorageError
 from sessrotate.in_place import gain, obstacles, operations
 from sessrotate.segments import compressed
@@ -228,6 +229,27 @@ def test_compressed_it_needs_little_room(small: Home) -> None:
     assert small.archived() == {"manifest.json", *NAMES}
     assert small.stitched() == DATA
     assert not small.problems()
+
+
+@pytest.mark.parametrize(
+    ("number", "need", "told"),
+    [
+        (errno.ENOSPC, obstacles.Need(4096, "the tail"), "and 1.0 MiB is free: make room for"),
+        (errno.EDQUOT, obstacles.Need(4096, "the tail"), "the tail: make room within your quota,"),
+        (errno.ENOSPC, obstacles.NOTHING, "Cannot write: No space left on device. Make room, then"),
+    ],
+)
+def test_what_is_missing_is_said_only_where_it_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, need: obstacles.Need, told: str
+) -> None:
+    monkeypatch.setattr(fs, "free_bytes", lambda _: 1 << 20)
+    with (
+        pytest.raises(StorageError) as caught,
+        obstacles.told("write", tmp_path, lambda: need),
+        errors.storage("write"),
+    ):
+        raise OSError(number, os.strerror(number))
+    assert told in str(caught.value)
 
 
 def test_what_does_not_read_back_leaves_all_as_it_was(

@@ -252,7 +252,7 @@ def test_a_row_that_continues_an_archived_one_takes_it_along(
     rewound: Home, monkeypatch: pytest.MonkeyPatch, has_unnamed_files: bool
 ) -> None:
     if not has_unnamed_files:
-        monkeypatch.setattr(files, "_unnamed_file", lambda _folder: None)
+        monkeypatch.setattr(files, "unnamed_file", lambda _folder: None)
     done = rewound.rotate()
     # Row 2 is in segment 1, the rows that go back to it are in segment 2, all sealed.
     live = rewound.live.read_bytes().splitlines(keepends=True)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate.errors import InUseError
-from sessrotate.system import registered
+from sessrotate.system import locks, registered
 from sessrotate.system.registered import Evidence, verdict
 from support import command_line, processes
+from support.abilities import needs_leases
 from support.command_line import write
 from support.homes import Home, refused
 from support.processes import register
@@ -242,6 +243,24 @@ def test_the_innermost_mount_tells_who_reaches_a_file(
     write(tmp_path / "self" / "mountinfo", MOUNTS.encode())
     monkeypatch.setattr(registered, "PROC", tmp_path)
     assert registered.reach(Path(path)) == reach
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer"),
+    [("ext4", "taken"), ("fuse.bindfs", "none"), ("virtiofs", "none"), ("unheard-of", "none")],
+)
+@needs_leases
+def test_a_lease_counts_only_where_no_other_machine_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, answer: str
+) -> None:
+    write(tmp_path / "self" / "mountinfo", f"1 0 8:1 / / rw - {kind} /dev/a rw\n".encode())
+    write(tmp_path / "session", b"")
+    (tmp_path / "self" / "fd").mkdir()
+    monkeypatch.setattr(registered, "PROC", tmp_path)
+    fd = os.open(tmp_path / "session", os.O_RDONLY)
+    (tmp_path / "self" / "fd" / str(fd)).symlink_to(tmp_path / "session")
+    assert locks.read_lease(fd) == answer
+    os.close(fd)
 
 
 def test_registrations_are_found_once_each(home: Home) -> None:

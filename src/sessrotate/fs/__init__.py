@@ -24,10 +24,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from sessrotate.fs.exact import (
     NO_LINKS,
@@ -39,16 +40,16 @@ from sessrotate.fs.exact import (
     take_place,
 )
 from sessrotate.fs.files import (
+    CREATE,
     FILE_MODE,
     Draft,
     NewFile,
-    OutputDevice,
-    OutputFile,
     is_fixed,
-    output,
+    open_folder,
     scratch,
     sync,
     sync_folder,
+    unnamed_file,
     write_all,
 )
 from sessrotate.platforms import NO_LINK, NO_WAIT, fcntl
@@ -186,7 +187,10 @@ def add_name(path: Path, name: Path) -> None:
 
 
 def has_hard_links(folder: Path) -> bool:
-    """Tell whether a file of a folder can have a second name, by trying it with one of ours."""
+    """Tell whether a file of a folder can have a second name, by trying it with one of ours.
+
+    Some file systems give it one under which it passes for another file (sshfs, mergerfs).
+    """
     from tempfile import NamedTemporaryFile  # noqa: PLC0415 - nobody else needs it
 
     with NamedTemporaryFile(prefix=".sessrotate-", dir=folder) as file:
@@ -197,8 +201,9 @@ def has_hard_links(folder: Path) -> bool:
             if error.errno in NO_LINKS:
                 return False
             raise
+        is_one = os.path.samestat(os.lstat(file.name), os.lstat(other))
         os.unlink(other)  # noqa: PTH108 - as in the rest of this module: one call, one name
-    return True
+    return is_one
 
 
 def rename_files(names: Mapping[Path, Path]) -> None:
@@ -301,5 +306,87 @@ def free_bytes(path: Path) -> int | None:
             continue
         except (AttributeError, OSError):
             return None
-        return usage.f_bavail * usage.f_frsize
+        return usage.f_bavail * usage.f_frsize if usage.f_blocks else None
     return None
+
+
+# ── what a user asked for ─────────────────────────────────────────────────────────────────────────
+
+
+class OutputFile:
+    """A file that appears under its name whole or not at all, and never over another.
+
+    Without `publish`, nothing is left of it. Where the system can, it has no name until then, so
+    that not even a kill leaves anything behind.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._draft: Path | None = None
+        fd = unnamed_file(path.parent)
+        if fd is None:
+            self._draft = path.parent / f".{path.name}.{os.getpid()}.partial"
+            fd = os.open(self._draft, os.O_RDWR | CREATE, FILE_MODE)
+        self._fd = fd
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+        if self._draft is not None:
+            with contextlib.suppress(OSError):
+                self._draft.unlink()
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Write all of `data` behind what is there."""
+        write_all(self._fd, data)
+
+    def publish(self) -> None:
+        """Give the file its name. Raises FileExistsError if something has it already."""
+        sync(self._fd)
+        if self._draft is None:
+            # The only way to name an unnamed file without privileges (open(2), O_TMPFILE).
+            # Naming the folder makes Python call linkat, which alone can follow the link.
+            with open_folder(self._path.parent) as folder:
+                os.link(f"/proc/self/fd/{self._fd}", self._path.name, dst_dir_fd=folder)
+        else:
+            put(self._draft, self._path)
+        sync_folder(self._path.parent)
+
+
+class OutputDevice:
+    """A device or pipe that is written to like an `OutputFile`, and is never finished."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_WRONLY)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Write all of `data`."""
+        write_all(self._fd, data)
+
+    def publish(self) -> None:
+        """Do nothing: what was written has arrived."""
+
+
+def output(path: Path) -> OutputFile | OutputDevice:
+    """Return what to write to for `path`: a new file, or the device or pipe that it names.
+
+    Raises FileExistsError if something else has that name.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return OutputFile(path)
+    if stat.S_ISLNK(mode):
+        with contextlib.suppress(FileNotFoundError):
+            mode = path.stat().st_mode  # /dev/stdout is a link
+    if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode):
+        return OutputDevice(path)
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))

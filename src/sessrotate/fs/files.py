@@ -23,7 +23,7 @@ from sessrotate.errors import is_full
 from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT, fcntl
 
 FILE_MODE: Final = 0o600
-_CREATE: Final = os.O_CREAT | os.O_EXCL | NO_LINK | BINARY
+CREATE: Final = os.O_CREAT | os.O_EXCL | NO_LINK | BINARY
 
 _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.EACCES, errno.ENOTSUP}
 """What a file system answers that cannot sync a folder, or has no need to; EIO is not among it."""
@@ -46,7 +46,7 @@ class NewFile:
     _flags: ClassVar[int] = 0
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | _CREATE | self._flags, FILE_MODE)
+        self._fd = os.open(path, os.O_RDWR | CREATE | self._flags, FILE_MODE)
 
     def __enter__(self) -> Self:
         return self
@@ -126,49 +126,7 @@ class Draft(NewFile):
         os.utime(self._fd, ns=(there.st_atime_ns, there.st_mtime_ns))
 
 
-class OutputFile:
-    """A file that appears under its name whole or not at all, and never over another.
-
-    Without `publish`, nothing is left of it. Where the system can, it has no name until then, so
-    that not even a kill leaves anything behind.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._draft: Path | None = None
-        fd = _unnamed_file(path.parent)
-        if fd is None:
-            self._draft = path.parent / f".{path.name}.{os.getpid()}.partial"
-            fd = os.open(self._draft, os.O_RDWR | _CREATE, FILE_MODE)
-        self._fd = fd
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._fd)
-        if self._draft is not None:
-            with contextlib.suppress(OSError):
-                self._draft.unlink()
-
-    def append(self, data: bytes | memoryview) -> None:
-        """Write all of `data` behind what is there."""
-        write_all(self._fd, data)
-
-    def publish(self) -> None:
-        """Give the file its name. Raises FileExistsError if something has it already."""
-        sync(self._fd)
-        if self._draft is None:
-            # The only way to name an unnamed file without privileges (open(2), O_TMPFILE).
-            # Naming the folder makes Python call linkat, which alone can follow the link.
-            with open_folder(self._path.parent) as folder:
-                os.link(f"/proc/self/fd/{self._fd}", self._path.name, dst_dir_fd=folder)
-        else:
-            os.link(self._draft, self._path)
-        sync_folder(self._path.parent)
-
-
-def _unnamed_file(folder: Path) -> int | None:
+def unnamed_file(folder: Path) -> int | None:
     """Open a file that has no name yet; None where the system cannot, or could not name it."""
     if not platforms.HERE.unnamed_files or not Path("/proc/self/fd").is_dir():
         return None
@@ -178,43 +136,6 @@ def _unnamed_file(folder: Path) -> int | None:
         if error.errno in _NO_UNNAMED and folder.is_dir():
             return None
         raise
-
-
-class OutputDevice:
-    """A device or pipe that is written to like an `OutputFile`, and is never finished."""
-
-    def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_WRONLY)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._fd)
-
-    def append(self, data: bytes | memoryview) -> None:
-        """Write all of `data`."""
-        write_all(self._fd, data)
-
-    def publish(self) -> None:
-        """Do nothing: what was written has arrived."""
-
-
-def output(path: Path) -> OutputFile | OutputDevice:
-    """Return what to write to for `path`: a new file, or the device or pipe that it names.
-
-    Raises FileExistsError if something else has that name.
-    """
-    try:
-        mode = path.lstat().st_mode
-    except FileNotFoundError:
-        return OutputFile(path)
-    if stat.S_ISLNK(mode):
-        with contextlib.suppress(FileNotFoundError):
-            mode = path.stat().st_mode  # /dev/stdout is a link
-    if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode):
-        return OutputDevice(path)
-    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
 def scratch(folder: Path, pieces: Iterable[bytes | memoryview]) -> int:
@@ -279,10 +200,10 @@ def _copy(old: int, size: int, new: int) -> None:
 
 def _unnamed(folder: Path) -> int:
     """Open a new file for reading and writing that has no name."""
-    fd = _unnamed_file(folder)
+    fd = unnamed_file(folder)
     if fd is None:
         draft = folder / f"scratch.{os.getpid()}.{threading.get_ident()}.partial"
-        fd = os.open(draft, os.O_RDWR | _CREATE, FILE_MODE)
+        fd = os.open(draft, os.O_RDWR | CREATE, FILE_MODE)
         draft.unlink()
     return fd
 

@@ -269,8 +269,9 @@ def _await_trim(job: Call) -> None:
     with suppress(OSError):
         while time.monotonic() < deadline:
             now = live.lstat()
-            is_new = not os.path.samestat(now, job.status)
-            if is_new and not trims.names_of(live, job.where.session, now):
+            # A new file may have the number of one that a rotation freed; a trim makes it smaller.
+            is_same = os.path.samestat(now, job.status) and now.st_size >= job.status.st_size
+            if not is_same and not trims.names_of(live, job.where.session, now):
                 time.sleep(_STAMPING)
                 return
             time.sleep(0.05)

@@ -6,6 +6,7 @@ is said anew; every other one goes through as it is.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -124,10 +125,10 @@ def strangers(found: State, segments: Sequence[Segment]) -> str | None:
 def without_links(place: Place) -> str:
     """Return why a file system that has no hard links keeps a session from being rotated."""
     return (
-        f"{printable(str(place.live))} is on a file system without hard links (such as exFAT). A "
-        "rotation needs one, or a line written meanwhile could be lost: move the client's folder "
-        f"to another file system. `sessrotate archive {printable(place.session)}` puts the session "
-        "away whole."
+        f"{printable(str(place.live))} is on a file system without hard links that can be relied "
+        "on (such as exFAT or sshfs). A rotation needs one, or a line written meanwhile could be "
+        "lost: move the client's folder to another file system. "
+        f"`sessrotate archive {printable(place.session)}` puts the session away whole."
     )
 
 
@@ -212,7 +213,11 @@ def told(doing: str, folder: Path, needed: Callable[[], Need]) -> Iterator[None]
         except (SessrotateError, OSError):
             raise error from cause
         size, free, missing = need.size, fs.free_bytes(folder), ""
-        if free is not None:
+        if not size:
+            raise error from cause
+        if cause.errno == errno.EDQUOT:
+            missing = ": make room within your quota"
+        elif free is not None:
             size = max(size, free + size // _SHORT) if free >= size else size
             lacks = amount(size - free, up=True)
             missing = f", and {amount(free)} is free: make room for {lacks} more"

@@ -73,6 +73,9 @@ def begin(place: Place, old: Source, intent: Intent) -> None:
             raise RefusedError(without_links(place)) from None
         raise
     if not _is_file(place.pack, old):
+        if _is_file(place.live, old):  # a file system that has another file under a second name
+            fs.remove_files(place.archive, [names.PACK])
+            raise RefusedError(without_links(place))
         raise _changed()
     write_intent(place, intent)
 

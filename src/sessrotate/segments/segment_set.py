@@ -255,8 +255,11 @@ def pruned(folder: Path, session: str, parts: Iterable[SegmentFile]) -> Iterator
     """
 
     def fate(part: SegmentFile) -> tuple[Pruned | None, bool]:
-        is_pruned = part.pruned is not None
-        return part.pruned, is_pruned and os.path.lexists(folder / names.TRASH / part.name)
+        if part.pruned is None:
+            return None, False
+        # One whose pruning was interrupted is in the folder still.
+        there = (folder / names.TRASH / part.name, folder / part.name)
+        return part.pruned, any(map(os.path.lexists, there))
 
     for (stone, is_in_trash), run in groupby(parts, key=fate):
         if stone is not None:

@@ -4,8 +4,9 @@ Rule: the system holds a lock and releases it when its holder dies. The lock's f
 ever: removing it would split those who wait for it. If the file system cannot lock, nothing is
 changed.
 
-Only Linux has leases (fcntl(2), `F_SETLEASE`), and not on every file system. So there are three
-answers: taken, busy (somebody uses the file), or none (no leases here). A process that opens the
+Only Linux has leases (fcntl(2), `F_SETLEASE`), and not on every file system; where another machine
+may write, a lease would prove nothing, and none is asked for. So there are three answers: taken,
+busy (somebody uses the file), or none (no leases here). A process that opens the
 file meanwhile waits inside `open` until the lease is released or its holder has died. A read lease
 needs a descriptor opened only for reading and is refused while any process has the file open for
 writing. A write lease needs ours to be the only descriptor of all.
@@ -25,7 +26,7 @@ from typing import Final, Literal, Protocol
 from sessrotate import fs, platforms
 from sessrotate.errors import DamagedError, InUseError, printable, storage
 from sessrotate.platforms import fcntl
-from sessrotate.system import inside
+from sessrotate.system import inside, registered
 
 _SCARCE: Final = 1024 * 1024
 """Bytes of a disk that are so few that a session may need each block of them."""
@@ -199,6 +200,8 @@ def settled(fd: int, answer: Answer) -> bool:
 
 
 def _take(fd: int, kind: int) -> Answer:
+    if registered.is_shared(fd):
+        return "none"
     try:
         # Before every F_SETLEASE: releasing one resets it, and the default signal would kill us.
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)

@@ -16,6 +16,7 @@ import errno
 import json
 import os
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -34,8 +35,11 @@ _LATEST: Final = 1e14
 _FIRST_NAMESPACE: Final = "pid:[4026531836]"
 """PROC_PID_INIT_INO of the kernel: whoever is in it sees the processes of all containers."""
 
-_NETWORK: Final = {"nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph", "afs", "glusterfs"}
-"""File systems that another machine may write to; `fuse` and its kinds may be one, too."""
+_LOCAL: Final = {
+    *("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "nilfs2"),
+    *("tmpfs", "ramfs", "overlay", "aufs", "vfat", "msdos", "exfat", "ntfs3", "hfs", "hfsplus"),
+}
+"""File systems that no other machine writes to. Any other may have writers on another side."""
 
 _OF_A_CONTAINER: Final = {"overlay", "tmpfs", "aufs"}
 """File systems that no other container sees."""
@@ -250,15 +254,38 @@ def reach(file: Path) -> tuple[bool, bool]:
 
     What cannot be told may be written to by anybody.
     """
-    path, kind, depth = os.path.realpath(file), "", -1
+    kind = _file_system(file)
+    return kind not in _LOCAL and (kind is not None or PROC.is_dir()), kind in _OF_A_CONTAINER
+
+
+def is_shared(fd: int) -> bool:
+    """Tell whether an open file is known to be in a file system that others may write to.
+
+    There a lease proves nothing: Linux grants one on FUSE (6.18, bindfs and sshfs), which knows of
+    no writer on the other side.
+    """
+    with contextlib.suppress(OSError):
+        return _is_shared(os.readlink(PROC / "self/fd" / str(fd)))  # noqa: PTH115 - no path yet
+    return False
+
+
+@lru_cache(maxsize=64)
+def _is_shared(path: str) -> bool:
+    kind = _file_system(Path(path))
+    return kind is not None and kind not in _LOCAL
+
+
+def _file_system(file: Path) -> str | None:
+    """Return what kind of file system a file is in, None if the system does not tell."""
+    path, kind, depth = os.path.realpath(file), None, -1
     try:
         mounts = (PROC / "self/mountinfo").read_text(errors="surrogateescape").splitlines()
     except OSError:
-        return PROC.is_dir(), False
+        return None
     for line in mounts:
         fields = line.split()
         point = fields[4].encode("utf-8", "surrogateescape").decode("unicode_escape")
         is_above = path == point or path.startswith(point.rstrip("/") + "/")
         if is_above and len(point) >= depth:  # the last one that was mounted there counts
             kind, depth = fields[fields.index("-", 6) + 1], len(point)
-    return not kind or kind in _NETWORK or kind.startswith("fuse"), kind in _OF_A_CONTAINER
+    return kind
