@@ -443,7 +443,11 @@ def test_of_two_forms_the_compressed_one_goes_if_the_plain_one_has_all_of_it(
     assert path.read_bytes() == DATA + rest
 
 
-@pytest.mark.parametrize("plain", [DATA[:-9], DATA[:50] + b"x" + DATA[51:]], ids=["short", "other"])
+@pytest.mark.parametrize(
+    "plain",
+    [b"", DATA[:-9], DATA[:50] + b"x" + DATA[51:]],
+    ids=["empty", "short", "other"],
+)
 @DEEDS
 def test_of_two_forms_none_goes_if_the_compressed_one_has_more(
     codex: Codex, plain: bytes, deed: Callable[[Codex], None]
@@ -451,7 +455,20 @@ def test_of_two_forms_none_goes_if_the_compressed_one_has_more(
     path = codex.begin(plain)
     cold.compressed(path).write_bytes(packed(DATA))
     before = Image.taken(codex.day)
-    with pytest.raises(RefusedError, match="compare the two"):
+    for do in (deed, lambda each: rollouts.packed(each.where())):  # a plan to restore it says so
+        with pytest.raises(RefusedError, match="compare the two"):
+            do(codex)
+    assert Image.taken(codex.day) == before
+
+
+@DEEDS
+def test_a_damaged_form_that_its_client_does_not_use_is_to_be_moved_away(
+    codex: Codex, deed: Callable[[Codex], None]
+) -> None:
+    path = codex.begin(DATA)
+    cold.compressed(path).write_bytes(packed(DATA)[:-9])
+    before = Image.taken(codex.day)
+    with pytest.raises(RefusedError, match=r"\.zst is damaged, .* move the damaged one away"):
         deed(codex)
     assert Image.taken(codex.day) == before
 
@@ -529,6 +546,16 @@ def test_those_come_first_that_were_archived_and_then_the_smaller_ones(codex: Co
     codex.begin(DATA, 5)
     found = rollouts.wanted(7 * DAY, small.stat().st_mtime + 40 * DAY)
     assert [each.live.name for each in found] == [first.name, small.name, large.name]
+    ahead = small.stat().st_mtime - DAY  # by this clock they are of tomorrow: by name, all the same
+    assert (len(rollouts.wanted(0, ahead)), rollouts.wanted(7 * DAY, ahead)) == (4, [])
+
+
+def test_sessions_on_another_disk_are_measured_there(codex: Codex, tmp_path: Path) -> None:
+    codex.begin(OVER)
+    there = rollouts.measured_all()
+    (codex.root / "sessions").rename(tmp_path / "disk")
+    (codex.root / "sessions").symlink_to(tmp_path / "disk")
+    assert rollouts.measured_all() == there > len(OVER)
 
 
 def test_what_was_made_plain_rests_for_thirty_days(codex: Codex) -> None:
@@ -572,7 +599,10 @@ def test_a_client_that_may_not_find_it_is_named(
 
 @pytest.mark.parametrize(
     ("data", "suffix"),
-    [(b"", ""), (b"\0" * 5000, ""), (b"", ".zst"), (packed(DATA)[:9], ".zst"), (b"no", ".zst")],
+    [
+        *[(data, "") for data in (b"", b"\0" * 5000, DATA[:40], b"no row\n" + DATA, b"[]\n")],
+        *[(data, ".zst") for data in (b"", packed(DATA)[:9], b"no", packed(DATA[:40]))],
+    ],
 )
 def test_what_cannot_be_read_says_nothing_of_a_client(
     codex: Codex, data: bytes, suffix: str
@@ -582,6 +612,14 @@ def test_what_cannot_be_read_says_nothing_of_a_client(
     path.rename(f"{path}{suffix}")
     assert cold.writers(time.time()) == {cold.Writer("codex_exec", "0.169.0")}
     assert cold.unread_by(time.time()) == ""
+
+
+@pytest.mark.parametrize("data", [b'{"id":"x"}\n', b'{"instructions":"' + b"x" * 20_000])
+def test_a_row_that_does_not_say_who_wrote_it_is_of_a_client_that_nobody_knows(
+    codex: Codex, data: bytes
+) -> None:
+    codex.begin(data, 1, days=1)
+    assert "unknown" in cold.unread_by(time.time())
 
 
 @pytest.mark.parametrize(

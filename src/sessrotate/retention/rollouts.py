@@ -98,7 +98,7 @@ def measured(where: Place) -> int:
 
 def measured_all() -> int:
     """Return how many bytes of the disk all that the client keeps sessions in takes."""
-    return disk_use.of(*clients.cold().folders())
+    return disk_use.of(*map(real, clients.cold().folders()))
 
 
 def every() -> Iterator[Place]:
@@ -126,7 +126,8 @@ def wanted(
     for path in clients.cold().FORMAT.sessions():
         with suppress(OSError):
             status, is_plain = path.lstat(), path == clients.cold().plain(path)
-            if is_plain and now - status.st_mtime >= after and status.st_size > least:
+            unused = max(0.0, now - status.st_mtime)  # a clock may have been ahead
+            if is_plain and unused >= after and status.st_size > least:
                 size = -status.st_size if largest_first else status.st_size
                 found.append((not clients.cold().is_archived(path), size, path))
     return [place_of(path) for *_, path in sorted(found)]
@@ -223,10 +224,13 @@ def packed(where: Place) -> Away | None:
     """Return what a compressed rollout holds, and takes; None if it is plain. Change nothing.
 
     What it says that it holds is believed. Raises RefusedError as `decompress` does, DamagedError
-    if it says nothing, and cannot be decompressed.
+    if it says nothing, and cannot be decompressed; RefusedError if it is plain, and lacks what the
+    compressed one beside it has, as a power loss during a resume leaves it.
     """
     path = clients.cold().form(where.live)
     if path == where.live:
+        with storage("read the session"):
+            seconds(where)
         return None
     size = path.stat().st_size
     with storage("read the session"), Source.itself(path) as source:
@@ -328,6 +332,13 @@ def seconds(where: Place) -> list[Second]:
                 more = _more(_content(one), _content(other))
         except WrongUsageError:  # gone: its client was faster
             continue
+        except DamagedError:
+            if taken != where.live:
+                raise
+            raise RefusedError(
+                f"{printable(str(path))} is damaged, and its client uses the plain file beside it: "
+                "move the damaged one away."
+            ) from None
         is_longer = more is not None and more < 0
         may_be_longer = taken != where.live and path == clients.cold().aside(where.live)
         if more is None or (is_longer and not may_be_longer):

@@ -8,6 +8,7 @@ looks at the other.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -93,14 +94,27 @@ def _number(version: str) -> tuple[int, ...]:
 def writers(now: float) -> set[Writer]:
     """Return the clients that wrote rollouts within 90 days before `now`, seconds since 1970.
 
-    What is empty, zeros, or does not decompress says nothing of any: it is left out.
+    What is empty, torn or garbage, or does not decompress, says nothing of any: it is left out.
     """
     found = set()
     for path in codex.sessions():
         with suppress(OSError):
-            if path.stat().st_mtime >= now - _RECENT and (head := _head(path)).strip(b"\0"):
+            if path.stat().st_mtime >= now - _RECENT and _is_row(head := _head(path)):
                 found.add(_writer(head))
     return found
+
+
+def _is_row(head: bytes) -> bool:
+    """Tell whether a rollout with this beginning begins with a row of a client, as far as is seen.
+
+    Those before 0.44 do not say there who they are, and count as unknown.
+    """
+    line, newline, _ = head.partition(b"\n")
+    if not newline:
+        return len(head) >= _HEAD and head.startswith(b"{")
+    with suppress(ValueError, RecursionError):
+        return isinstance(json.loads(line), dict)
+    return False
 
 
 def _head(path: Path) -> bytes:
