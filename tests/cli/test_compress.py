@@ -415,6 +415,24 @@ def test_what_is_said_besides_is_true_of_rollouts(codex: Codex) -> None:
     assert "of 1 session that are plain" in called("tidy", "--dry-run").out
 
 
+def test_work_of_the_client_on_its_sessions_is_waited_for_once(
+    codex: Codex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        codex.begin(OVER, number)
+    slept: list[float] = []
+    monkeypatch.setattr("sessrotate.retention.rollout_swap._PATIENCE", 0.01)
+    monkeypatch.setattr("sessrotate.retention.rollout_swap.time.sleep", slept.append)
+    monkeypatch.setattr("sessrotate.retention.rollout_swap.time.monotonic", lambda: len(slept))
+    lock = cold.maintenance_lock()
+    lock.parent.mkdir()
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        ended = called("tidy", "--yes")
+    assert ended.err.count("compresses sessions: try again when that has ended.") == 1
+    assert len(slept) == 1
+
+
 def test_what_cannot_be_replaced_is_not_promised(codex: Codex) -> None:
     codex.begin(OVER, 1)
     path = codex.begin(OVER, 2)

@@ -28,7 +28,7 @@ from sessrotate import clients, names, units
 from sessrotate.archive import away_file, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
-from sessrotate.errors import InUseError, storage
+from sessrotate.errors import InUseError, SessrotateError, storage
 from sessrotate.in_place import fleet, gain, obstacles, operations, recover, waiting
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.obstacles import Need, NoRoomError
@@ -100,8 +100,19 @@ def _compress(job: Job) -> Iterator[Outcome]:
         asked = [(where, 0) for where in found if where not in written]
         outcomes = job.recall(f"compress for {least}", asked, planned)
     else:
-        outcomes = fleet.as_room_comes(found, act, "compress the session")
+        outcomes = _as_its_client_lets(found, act)
     yield from (each for each in outcomes if each.result != "nothing to do")
+
+
+def _as_its_client_lets(found: list[Place], act: Callable[[Place], Outcome]) -> Iterator[Outcome]:
+    """Compress rollouts; if their client works on them meanwhile, that is waited for once."""
+    try:
+        if found:
+            rollouts.wait_for_client()
+    except SessrotateError as error:
+        yield failure(None, error)
+    else:
+        yield from fleet.as_room_comes(found, act, "compress the session")
 
 
 def _written(found: Iterable[Place]) -> list[Place]:

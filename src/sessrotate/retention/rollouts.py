@@ -220,6 +220,12 @@ def decompress(where: Place, progress: Callable[[int], None] = lambda _done: Non
     return size
 
 
+def wait_for_client() -> None:
+    """Wait a moment until its client does no work on rollouts; raise InUseError if it goes on."""
+    with storage(_DOING), rollout_swap.maintained():
+        pass
+
+
 def packed(where: Place) -> Away | None:
     """Return what a compressed rollout holds, and takes; None if it is plain. Change nothing.
 
