@@ -24,6 +24,7 @@ OF_CLIENTS: Final = {"PACK", "pack", "waiting", "live"}
 WHY: Final = {
     "in_place/aside.py:execute": "the live file is seen to be the same file",
     "in_place/seal.py:_close": "all of it is sealed, or in the new live file",
+    "in_place/swap.py:begin": "the live file has its own name still, and nothing is replaced",
     "in_place/swap.py:undo": "`swap` or recovery has kept it, or the live file has all of it",
     "in_place/waiting.py:keep": "it has a name among the files that wait",
     "in_place/waiting.py:settle": "it is read once more: all of it is in the history",
