@@ -161,7 +161,12 @@ def test_an_index_that_says_nothing_is_passed_over(home: Home, data: bytes) -> N
 # ── archives, and what is put away ───────────────────────────────────────────────────────────
 
 
-def test_what_was_pruned_is_not_archived_any_more_but_takes_room_in_the_trash(home: Home) -> None:
+@pytest.mark.parametrize("called", [ID, OTHER])
+def test_what_was_pruned_is_not_archived_any_more_but_takes_room_in_the_trash(
+    home: Home, called: str
+) -> None:
+    """Also of a file that was given another name than its rows have."""
+    home.live.write_bytes(DATA.replace(ID.encode(), called.encode()))
     home.rotate()
     before = only()
     policy = Policy(keep_last=1)
@@ -171,7 +176,7 @@ def test_what_was_pruned_is_not_archived_any_more_but_takes_room_in_the_trash(ho
     assert found.archived_bytes == len(oracle.bodies(DATA)[2])
     assert found.archived_disk_bytes == homes.on_disk(home.archive)
     assert (found.segments, found.compactions) == (before.segments, before.compactions)
-    assert found.project == before.project
+    assert (found.project, found.last_used) == (before.project, before.last_used)
 
 
 @pytest.mark.parametrize("is_rotated", [False, True])

@@ -141,13 +141,14 @@ def beginning(folder: Path, part: SegmentFile, size: int) -> bytes:
 
 
 def beginning_of(folder: Path, session: str, listed: Manifest, size: int) -> bytes:
-    """Return the first bytes of the oldest segment in an archive, as `beginning` does."""
+    """Return the first bytes of the oldest segment in an archive, without our header."""
     kept = next((each for each in listed.segments if each.pruned is None), None)
     if kept is None:
         return b""
     index, codec = kept.segment.index, kept.codec
     name = names.segment_file(session, "numbered", index, codec)
-    return beginning(folder, SegmentFile(index, name, name, codec), size)
+    found = beginning(folder, SegmentFile(index, name, name, codec), size)
+    return found.partition(b"\n")[2] if index else found
 
 
 def client_of(folder: Path, parts: Iterable[SegmentFile], name: str | None = None) -> Client:
