@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sessrotate import find
+from sessrotate.archive import place
 from sessrotate.clients.claude import client as claude
 from sessrotate.clients.codex import client as codex
 from sessrotate.errors import StorageError, WrongUsageError
 from support import command_line, homes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from sessrotate.archive.place import Place
 
 
 @pytest.fixture
@@ -310,3 +313,20 @@ def test_what_cannot_be_read_may_hide_a_session_that_is_not_found(
     assert find.path_of("2222cccc") == projects / "-b" / "2222cccc.jsonl"
     with pytest.raises(StorageError, match=f"may be in {projects}, which cannot be read: Not conn"):
         find.path_of("3333")
+
+
+def test_a_session_that_is_replaced_while_it_is_looked_for_is_one(
+    projects: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is found by its live file and by its archive, and a swap comes in between."""
+    live = projects / "-b" / "2222cccc.jsonl"
+    real = place.archives
+
+    def archives(prefix: str) -> Iterator[Place]:
+        draft = projects / "draft"
+        draft.touch()
+        draft.replace(live)
+        yield from (*real(prefix), place.of_live(live))
+
+    monkeypatch.setattr(place, "archives", archives)
+    assert find.path_of("2222") == live

@@ -85,10 +85,16 @@ def path_of(session: str) -> Path:
 
 
 def _matches(session: str) -> dict[object, _Match]:
-    """Return the files of sessions whose id begins so, each once, by what tells them apart."""
-    matches: dict[object, _Match] = {}
+    """Return the files of sessions whose id begins so, each once, by what tells them apart.
+
+    A path is found by its live file and by its archive, and another file may take it in between.
+    """
+    paths: dict[Path, _Match] = {}
     for match in _beginning_with(session):
-        matches.setdefault(_identity(match.path), match)
+        paths.setdefault(match.path, match)
+    matches: dict[object, _Match] = {}
+    for path, match in paths.items():
+        matches.setdefault(_identity(path), match)
     return matches
 
 

@@ -16,7 +16,7 @@ from sessrotate.clients.preview import EDGE
 from sessrotate.reports import file_edges
 from sessrotate.reports.file_edges import Edges
 from support import oracle
-from support.command_line import boundary, row
+from support.command_line import boundary, row, write
 
 DECOYS = (
     b'{"type":"user","message":{"content":"compact_boundary\\""}}\n',
@@ -130,6 +130,21 @@ def test_a_file_that_went_away_is_passed_over(tmp_path: Path) -> None:
     told: dict[str, str] = {}
     assert file_edges.seen(str(tmp_path / "none"), told.__setitem__) is None
     assert told == {}
+
+
+def test_a_file_that_a_rotation_holds_for_a_moment_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "session", row(1))
+    real = os.open
+
+    def held(name: Path, flags: int) -> int:
+        if flags & os.O_NONBLOCK:
+            raise BlockingIOError
+        return real(name, flags)
+
+    monkeypatch.setattr(os, "open", held)
+    assert file_edges.of(path).head == row(1)
 
 
 def test_a_pipe_is_told_and_not_waited_for(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from sessrotate.errors import (
     StorageError,
     WrongUsageError,
 )
-from sessrotate.retention import prune, trash
+from sessrotate.retention import prune, transaction, trash
 from sessrotate.retention.policy import Policy
 from sessrotate.retention.prune import PrunePlan
 from sessrotate.units import DAY
@@ -112,6 +112,28 @@ def test_what_an_interrupted_restoration_was_to_bring_back_is_not_deleted(
     assert stitched(home) == (DATA, [])
     assert home.trashed() == set()
     assert trash.undelete(home.where, 1, [0, 1]) == []
+
+
+def test_what_another_process_moves_while_the_trash_is_looked_into_is_no_fault(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with state.opened(home.where) as found:
+        before, listing = found.manifest, found.listing
+    assert before is not None
+    pruned(home)
+    there = transaction.in_trash(home.where)
+    assert {*there} == names(home, 0, 1)
+    left = transaction.unsettled(home.where, before, listing, there)
+    assert not left.risen  # the look into the archive is older
+    real = os.listdir
+
+    def listed(folder: Path) -> list[str]:
+        found = real(folder)
+        (folder / found[0]).unlink()
+        return found
+
+    monkeypatch.setattr(os, "listdir", listed)
+    assert len(transaction.in_trash(home.where)) == 1
 
 
 def test_the_trash_is_emptied_after_the_grace_time_and_not_before(home: Home) -> None:

@@ -473,7 +473,7 @@ def test_what_comes_between_the_look_and_the_move_is_not_written_over(home: Home
 
 
 def test_what_is_not_away_does_not_come_back(home: Home) -> None:
-    unchanged(home, RefusedError, "was not put away", away=True)
+    unchanged(home, InUseError, "is not put away any more", away=True)
 
 
 def test_another_agents_transcript_stays_where_it_is(home: Home) -> None:
@@ -561,8 +561,8 @@ def is_back(home: Home) -> None:
     """Bring a session back, unless it never went."""
     try:
         bring_it_back(home)
-    except RefusedError as error:
-        assert "was not put away" in str(error)  # noqa: PT017 - any other is a failure
+    except InUseError as error:
+        assert "is not put away any more" in str(error)  # noqa: PT017 - any other is a failure
 
 
 def failing(

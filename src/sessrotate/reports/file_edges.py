@@ -95,7 +95,10 @@ def of(path: str | os.PathLike[str]) -> Edges:
 
     Raises OSError if it is not a regular file, which a link is not, or cannot be read.
     """
-    fd = os.open(path, _FLAGS)
+    try:
+        fd = os.open(path, _FLAGS)
+    except BlockingIOError:  # a rotation holds it for some milliseconds (fcntl(2), leases)
+        fd = os.open(path, _FLAGS & ~NO_WAIT)
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):

@@ -40,14 +40,16 @@ def bring_back(
 
     `wait` is how many seconds to wait for the lock. With `touch`, seconds since 1970, its files
     get that as the time of their last change. Undoes a `put_away` that was interrupted. Raises
-    RefusedError if the session was not put away, or another file has one of its names: then nothing
-    is changed. Raises DamagedError if its files have changed, StorageError as the system reports.
+    InUseError if the session is not put away, as after another command brought it back;
+    RefusedError if another file has one of its names: then nothing is changed. Raises DamagedError
+    if its files have changed, StorageError as the system reports.
     """
     with locks.alone(where, wait), storage("put the session back"):
         recover.recover(where, wait)
         note = away_file.note(where)
         if note is None:
-            raise RefusedError(f"{printable(where.session)} was not put away.")
+            name = printable(where.session)
+            raise InUseError(f"{name} is not put away any more: it was brought back meanwhile.")
         _check_free(where)
         away_files.decompress(where, note, progress)
         size = away_files.size(away_files.folder(where)) + _here(where, note)

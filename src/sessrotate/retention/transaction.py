@@ -14,6 +14,7 @@ import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import filterfalse
 from pathlib import Path
 from typing import Final
 
@@ -82,8 +83,13 @@ def in_trash(where: Place) -> dict[str, int]:
         return {}
     if not stat.S_ISDIR(mode):
         raise DamagedError(f"{printable(str(folder))} is not a folder: move it away.")
-    found = {path.name: path.lstat() for path in folder.iterdir() if not names.is_hidden(path.name)}
-    return {name: there.st_size for name, there in found.items() if stat.S_ISREG(there.st_mode)}
+    found = {}
+    for name in filterfalse(names.is_hidden, sorted({*os.listdir(folder)})):  # noqa: PTH208 - names
+        with suppress(FileNotFoundError):  # another process brings it back, or deletes it
+            there = (folder / name).lstat()
+            if stat.S_ISREG(there.st_mode):
+                found[name] = there.st_size
+    return found
 
 
 def check_finished(found: State) -> None:
@@ -147,7 +153,9 @@ def unsettled(
 
 
 def _has_both_names(where: Place, file: str) -> bool:
-    return os.path.samestat((where.archive / file).lstat(), (trash(where) / file).lstat())
+    with suppress(FileNotFoundError):  # another process moves it
+        return os.path.samestat((where.archive / file).lstat(), (trash(where) / file).lstat())
+    return False
 
 
 def settle(where: Place, listed: Manifest, listing: frozenset[str]) -> None:
