@@ -107,6 +107,19 @@ def test_an_archive_is_put_aside_whole_from_any_state(
     assert called("stitch", ID).code == 0
 
 
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("is_away", [False, True])
+def test_what_is_told_to_do_next_can_be_done(*, is_away: bool) -> None:
+    if is_away:
+        assert called("archive", ID).code == 0
+    told = called("aside", "--yes", ID).out.splitlines()
+    commands = [
+        line.partition(": sessrotate ")[2].split() for line in told if ": sessrotate" in line
+    ]
+    assert [words[0] for words in commands] == ["export", "rotate"][: 1 if is_away else 2]
+    assert [called(*words).code for words in commands] == [0] * len(commands)
+
+
 def test_what_was_put_aside_and_is_missed_is_named_with_the_way_back(home: Home) -> None:
     whole = home.stitched()
     done = called("aside", "--yes", ID)

@@ -27,6 +27,6 @@ def command(
     streams.write_lines(render_in_place.aside_plan(planned))
 
     def do() -> Shown:
-        return Shown(render_in_place.put_aside(planned.place, aside.execute(planned, wait)))
+        return Shown(render_in_place.put_aside(planned, aside.execute(planned, wait)))
 
     driver.carry_out(Shown(is_anything=True), do, driver.Options(dry_run=dry_run, yes=yes))

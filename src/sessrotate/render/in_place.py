@@ -18,7 +18,6 @@ from sessrotate.render import count, segment_table, size
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sessrotate.archive.place import Place
     from sessrotate.in_place.aside import Plan
     from sessrotate.in_place.operations import Rotated
     from sessrotate.in_place.recover import Recovery
@@ -243,15 +242,15 @@ def aside_plan(planned: Plan) -> Iterator[str]:
         )
 
 
-def put_aside(where: Place, folder: Path) -> Iterator[str]:
+def put_aside(planned: Plan, folder: Path) -> Iterator[str]:
     """Yield where everything is now, and how to go on."""
-    path = quoted(folder)
+    where, path = planned.place, quoted(folder)
     yield f"It is now in {_shown(folder)}"
     yield f"To put it back: mv {path} {quoted(where.archive)}"
     yield f"To read it: sessrotate export --allow-gaps {path}"
-    yield (
-        f"To rotate the session again: sessrotate rotate --unsafe-adopt {printable(where.session)}"
-    )
+    if not planned.is_gone:
+        name = printable(where.session)
+        yield f"To rotate the session again: sessrotate rotate --unsafe-adopt {name}"
 
 
 def _shown(path: Path) -> str:
