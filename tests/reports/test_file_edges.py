@@ -114,7 +114,7 @@ def test_a_file_that_cannot_be_read_is_told_and_its_size_known(
     path = tmp_path / "file"
     path.write_bytes(b"x" * 10)
 
-    def refuse(*_: object) -> int:
+    def refuse(*_: object, **_folder: object) -> int:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", refuse)
@@ -138,10 +138,10 @@ def test_a_file_that_a_rotation_holds_for_a_moment_is_waited_for(
     path = write(tmp_path / "session", row(1))
     real = os.open
 
-    def held(name: Path, flags: int) -> int:
+    def held(name: Path, flags: int, *, dir_fd: int | None = None) -> int:
         if flags & os.O_NONBLOCK:
             raise BlockingIOError
-        return real(name, flags)
+        return real(name, flags, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", held)
     assert file_edges.of(path).head == row(1)

@@ -350,9 +350,9 @@ class OutputFile:
             # Naming the folder makes Python call linkat, which alone can follow the link.
             with open_folder(self._path.parent) as folder:
                 os.link(f"/proc/self/fd/{self._fd}", self._path.name, dst_dir_fd=folder)
+            sync_folder(self._path.parent)
         else:
             put(self._draft, self._path)
-        sync_folder(self._path.parent)
 
 
 class OutputDevice:

@@ -208,13 +208,12 @@ def told(doing: str, folder: Path, needed: Callable[[], Need]) -> Iterator[None]
             raise
         if lacks_inodes(cause):
             raise NoRoomError(f"Cannot {doing}: {NO_INODES}. {MORE_INODES}") from cause
-        try:
+        need = NOTHING
+        with suppress(SessrotateError, OSError):
             need = needed()
-        except (SessrotateError, OSError):
-            raise error from cause
+        if not need.size:
+            raise
         size, free, missing = need.size, fs.free_bytes(folder), ""
-        if not size:
-            raise error from cause
         if cause.errno == errno.EDQUOT:
             missing = ": make room within your quota"
         elif free is not None:

@@ -28,7 +28,7 @@ from sessrotate.clients.preview import EDGE, Sight, edges_of
 from sessrotate.clients.protocol import Client
 from sessrotate.errors import SessrotateError
 from sessrotate.model import Boundary, Segment, Span
-from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT
+from sessrotate.platforms import NO_LINK
 from sessrotate.segments import headers, load, manifest, segment_set
 from sessrotate.segments.headers import LiveHeader
 from sessrotate.segments.manifest import Manifest
@@ -38,8 +38,6 @@ from sessrotate.system.source import Source, is_zeros
 
 if TYPE_CHECKING:
     from sessrotate.clients.common import Unread
-
-_FLAGS: Final = os.O_RDONLY | NO_WAIT | NO_LINK | BINARY
 
 
 class Edges(Struct, frozen=True):
@@ -95,10 +93,7 @@ def of(path: str | os.PathLike[str]) -> Edges:
 
     Raises OSError if it is not a regular file, which a link is not, or cannot be read.
     """
-    try:
-        fd = os.open(path, _FLAGS)
-    except BlockingIOError:  # a rotation holds it for some milliseconds (fcntl(2), leases)
-        fd = os.open(path, _FLAGS & ~NO_WAIT)
+    fd = inside.open_soon(path, NO_LINK)
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):

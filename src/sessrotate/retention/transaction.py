@@ -14,7 +14,6 @@ import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import filterfalse
 from pathlib import Path
 from typing import Final
 
@@ -84,11 +83,11 @@ def in_trash(where: Place) -> dict[str, int]:
     if not stat.S_ISDIR(mode):
         raise DamagedError(f"{printable(str(folder))} is not a folder: move it away.")
     found = {}
-    for name in filterfalse(names.is_hidden, sorted({*os.listdir(folder)})):  # noqa: PTH208 - names
+    for path in folder.iterdir():
         with suppress(FileNotFoundError):  # another process brings it back, or deletes it
-            there = (folder / name).lstat()
-            if stat.S_ISREG(there.st_mode):
-                found[name] = there.st_size
+            there = path.lstat()
+            if stat.S_ISREG(there.st_mode) and not names.is_hidden(path.name):
+                found[path.name] = there.st_size
     return found
 
 
@@ -144,10 +143,11 @@ def unsettled(
     buried, risen = [], []
     for entry in listed.segments:
         file = listed.file_of(entry)
-        if entry.pruned is not None:
-            buried += [file] if file in listing else []
-        elif file in trashed and (file not in listing or _has_both_names(where, file)):
-            risen.append(file)
+        if entry.pruned is None:
+            if file in trashed and (file not in listing or _has_both_names(where, file)):
+                risen.append(file)
+        elif file in listing:
+            buried.append(file)
     drafts = tuple({f"{names.MANIFEST}{names.PARTIAL}"} & {*listing})
     return Unsettled(tuple(buried), tuple(risen), drafts)
 

@@ -7,11 +7,12 @@ was read from a file is never opened. Only reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from sessrotate import names
+from sessrotate.clients.common import names_in
 from sessrotate.errors import DamagedError, RefusedError, printable, storage
 from sessrotate.segments import compressed, header_chain, headers, manifest
 from sessrotate.segments.header_chain import Folder
@@ -121,6 +122,7 @@ def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest
     parts: list[SegmentFile] = []
     parent = ZERO
     grows = listed.source_digest is None
+    trashed = frozenset(names_in(folder / names.TRASH))
     for sealed in listed.segments:
         segment = sealed.segment
         name = listed.file_of(sealed)
@@ -137,7 +139,7 @@ def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest
             SegmentFile(
                 index=segment.index,
                 name=name,
-                file=None if sealed.pruned is not None else _file(folder, listing, name),
+                file=None if sealed.pruned is not None else _file(listing, trashed, name),
                 codec=sealed.codec,
                 size=segment.span.size,
                 head=head,
@@ -164,13 +166,14 @@ def of_manifest(folder: Path, listing: frozenset[str], listed: manifest.Manifest
     )
 
 
-def _file(folder: Path, listing: frozenset[str], name: str) -> str | None:
+def _file(listing: frozenset[str], trashed: Collection[str], name: str) -> str | None:
     """Return where a segment is, None if it is gone: in the trash if a restoration was interrupted.
 
     The manifest has it without a tombstone by then, so it counts as there.
     """
-    in_trash = f"{names.TRASH}/{name}"
-    return name if name in listing else in_trash if (folder / in_trash).is_file() else None
+    if name in listing:
+        return name
+    return f"{names.TRASH}/{name}" if name in trashed else None
 
 
 def _leftovers(

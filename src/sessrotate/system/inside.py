@@ -61,14 +61,24 @@ def opened_at(path: str | Path, folder: int | None = None) -> int:
     `folder` is the descriptor of the folder that `path` is in, if it is a name.
     """
     try:
-        # Not blocking: a pipe must be refused, not waited for.
-        return os.open(path, _LAST | NO_LINK | NO_WAIT, dir_fd=folder)
-    except BlockingIOError:  # a rotation holds it for some milliseconds (fcntl(2), leases)
-        return os.open(path, _LAST | NO_LINK, dir_fd=folder)
+        return open_soon(path, NO_LINK, folder)
     except OSError as error:
         if error.errno in _IS_LINK:
             raise DamagedError(LINK) from None
         raise
+
+
+def open_soon(path: str | os.PathLike[str], flags: int = 0, folder: int | None = None) -> int:
+    """Open a file for reading, also one that a rotation holds for some milliseconds.
+
+    `flags` are besides those for reading, `folder` is as in `opened_at`. Raises OSError as the
+    system reports.
+    """
+    try:
+        # Not blocking: a pipe must be refused, not waited for.
+        return os.open(path, _LAST | flags | NO_WAIT, dir_fd=folder)
+    except BlockingIOError:  # it is held (fcntl(2), leases)
+        return os.open(path, _LAST | flags, dir_fd=folder)
 
 
 def _checked(fd: int, owner: int) -> int:

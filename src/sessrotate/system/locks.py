@@ -6,10 +6,10 @@ changed.
 
 Only Linux has leases (fcntl(2), `F_SETLEASE`), and not on every file system; where another machine
 may write, a lease would prove nothing, and none is asked for. So there are three answers: taken,
-busy (somebody uses the file), or none (no leases here). A process that opens the
-file meanwhile waits inside `open` until the lease is released or its holder has died. A read lease
-needs a descriptor opened only for reading and is refused while any process has the file open for
-writing. A write lease needs ours to be the only descriptor of all.
+busy (somebody uses the file), or none (no leases here). A process that opens the file meanwhile
+waits inside `open` until the lease is released or its holder has died. A read lease needs a
+descriptor opened only for reading and is refused while any process has the file open for writing. A
+write lease needs ours to be the only descriptor of all.
 """
 
 from __future__ import annotations

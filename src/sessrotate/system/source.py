@@ -52,7 +52,7 @@ class Source:
         """
         self.path: Final = path
         with _opening(path):
-            self._fd = _open(path) if fd is None else fd
+            self._fd = inside.open_soon(path) if fd is None else fd
         self._lock = Lock()
         self._frozen: int | None = None
         mode = os.fstat(self._fd).st_mode
@@ -237,15 +237,6 @@ def _opening(path: Path) -> Iterator[None]:
             yield
         except (FileNotFoundError, NotADirectoryError):
             raise WrongUsageError(f"There is no file {printable(str(path))}.") from None
-
-
-def _open(path: Path) -> int:
-    flags = os.O_RDONLY | platforms.BINARY
-    try:
-        # Not blocking: a pipe must be refused, not waited for.
-        return os.open(path, flags | platforms.NO_WAIT)
-    except BlockingIOError:
-        return os.open(path, flags)  # a rotation holds it for some milliseconds (fcntl(2), leases)
 
 
 def _identity(status: os.stat_result) -> FileIdentity:
