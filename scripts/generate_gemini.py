@@ -12,9 +12,10 @@ import hashlib
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from dice import MIB, RESULT_BYTES, AllOptions, Truth, Writer, command, option, templates
+from dice import MIB, AllOptions, Truth, Writer, command, option, templates
 
 DECOY_EVERY = 10
+OUTPUT_BYTES = (111, 444, 756, 1111, 1561, 2183, 3153, 4401, 7033, 12756, 40000)
 CHUNK = b"ballast and ember; " * (MIB // 19)
 ROWS = templates(rb"""
 metadata: {"sessionId":"%(session)b","projectHash":"%(project)b","startTime":"%(when)b",
@@ -81,7 +82,7 @@ class Talk(Writer):
         self.append(thought + b"}")
         self._calls += 1
         call = b"run_shell_command__call_%d" % self._calls
-        result = self.fill("result", call=call, out=self.cut(self.quantile(RESULT_BYTES)))
+        result = self.fill("result", call=call, out=self.cut(self.quantile(OUTPUT_BYTES)))
         arguments = self.fill("arguments" if self._calls % DECOY_EVERY else "decoy")
         self.say(thought + self.fill("calls", call=call, arguments=arguments, result=result))
         self.say(self.fill("message", type=b"user", content=result) + b"}")
