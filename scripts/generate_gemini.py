@@ -51,7 +51,7 @@ class Options(AllOptions):
 
 
 class Talk(Writer):
-    """The user, the model and its tools; `live` is what a resume sends, by the messages' ids."""
+    """The user, the model and its tools; `live` is what a resume sends."""
 
     rows = ROWS
     options: Options
@@ -59,7 +59,8 @@ class Talk(Writer):
 
     def __init__(self, target: BinaryIO, options: Options) -> None:
         super().__init__(target, options)
-        self.live: dict[bytes, bytes] = {}
+        self.live: list[bytes] = []
+        self.held = 0  # bytes of these
         self.first = b""
         self._big = options.big
         self._calls = 0
@@ -90,7 +91,8 @@ class Talk(Writer):
     def say(self, message: bytes) -> None:
         """Write a message, which is live from now on."""
         self.append(message)
-        self.live[message[7:43]] = message  # by its id: it begins with that
+        self.live.append(message)
+        self.held += len(message)
 
     def append(self, message: bytes) -> None:
         """Write a message, and when that was."""
@@ -111,13 +113,14 @@ class Talk(Writer):
     def update(self) -> None:
         """Write a line that replaces all messages by those that are live."""
         self.boundaries.append(self.size)
-        self.write("checkpoint", messages=b",".join((self.first, *self.live.values())))
+        self.write("checkpoint", messages=b",".join((self.first, *self.live)))
 
     def compress(self) -> None:
         """Leave a snapshot of the conversation."""
         snapshot = self.text_of(b"user", self.fill("snapshot"))
         answer = self.text_of(b"gemini", b"Got it. Thanks for the additional context!")
-        self.live = {message[7:43]: message for message in (snapshot, answer)}
+        self.live = [snapshot, answer]
+        self.held = len(snapshot) + len(answer)
         self.update()
 
 
@@ -135,7 +138,7 @@ def generate(target: BinaryIO, options: Options) -> Truth:
             talk.write("resumed")
             talk.update()
         talk.turn()
-        if sum(map(len, talk.live.values())) > options.history:
+        if talk.held > options.history:
             talk.compress()
     return talk.truth()
 
