@@ -223,7 +223,7 @@ def test_segments_of_a_client_that_nobody_knows_are_still_whole(
         assert session.client == "unknown"
         assert [session.view(record) for record in records] == [None] * 6
         assert list(session.conversation()) == records[-2:]
-        assert (str(session.title()), session.agents(), session.side_bytes()) == ("", [], 0)
+        assert (str(session.title()), session.agents()) == ("", [])
     for command in ("read", "export", "verify"):
         assert piped(command, folder).code == 0
 

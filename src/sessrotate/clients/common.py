@@ -190,11 +190,6 @@ def files_in(
             yield folder / name
 
 
-def bytes_in(folder: Path) -> int:
-    """Return how many bytes a folder and those in it hold, as `room_in` counts."""
-    return room_in(folder)[0]
-
-
 def room_in(folder: Path, but: tuple[int, int] | None = None) -> tuple[int, int]:
     """Return how many bytes a folder and those in it hold, and what all of it takes of the disk.
 

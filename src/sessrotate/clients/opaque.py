@@ -108,11 +108,6 @@ def agents(_session: Reading) -> list[Agent]:
     return []
 
 
-def side_bytes(_session: Reading) -> int:
-    """Return nothing."""
-    return 0
-
-
 def sight(_head: bytes, _tail: bytes, *, is_whole: bool) -> Sight:  # noqa: ARG001 - the protocol's
     """Return that nothing is in sight."""
     return Sight(Title(), "session", None, None, None, None, None)

@@ -178,9 +178,6 @@ class Reader(Protocol):
     def agents(self, session: Reading) -> list[Agent]:
         """Return the transcripts of the session's agents."""
 
-    def side_bytes(self, session: Reading) -> int:
-        """Return how many bytes the client keeps beside the session (long results of tools)."""
-
     def sight(self, head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
         """Return what a file's first and last 64 KiB say; `is_whole`: `head` is all of it."""
 
@@ -229,12 +226,21 @@ class Wording(Protocol):
 
 @runtime_checkable
 class Placing(Protocol):
-    """What a reader may have besides: the project of a session that does not name its folder."""
+    """What a reader may have besides: what the client's folders tell of sessions.
+
+    That is the project of a session that does not name its folder, and what lies beside it.
+    """
 
     def folder(self, path: Path, head: bytes, known: Iterable[str]) -> str:
         """Return the folder in which the session at `path` was run, or another name for it.
 
         `head` is the file's first 64 KiB; `known` are folders in which clients were run.
+        """
+
+    def beside(self, paths: Iterable[Path]) -> dict[Path, tuple[int, int]]:
+        """Return the bytes of what lies beside sessions, and those of the disk, by session file.
+
+        Each file counts once, and sessions with nothing beside are left out.
         """
 
 

@@ -99,10 +99,6 @@ class Session:
         """
         return self.reader.title(self)
 
-    def side_bytes(self) -> int:
-        """Return how many bytes of long tool results the client keeps in files of their own."""
-        return self.reader.side_bytes(self)
-
     # ── records ──────────────────────────────────────────────────────────────────────────────
 
     def history(self) -> Iterator[Record]:

@@ -146,8 +146,13 @@ def _elsewhere(client: Client, known: Iterable[str], unread: Unread) -> Iterator
     if isinstance(client, Telling):
         client.tell_unread(unread)
     if paths:  # otherwise its reader is not even loaded
-        look = partial(of_file, client, clients.reader(client), (*known,))
-        yield from _reported(mapped(look, paths, WORTH_TWO), unread)
+        reader = clients.reader(client)
+        look = partial(of_file, client, reader, (*known,))
+        beside = reader.beside(paths) if isinstance(reader, Placing) else {}
+        for found in _reported(mapped(look, paths, WORTH_TWO), unread):
+            size, taken = beside.get(found.info.path, (0, 0))
+            disk = found.info.disk_bytes + taken
+            yield replace(found, info=replace(found.info, side_bytes=size, disk_bytes=disk))
 
 
 def _copies(client: Client, known: Iterable[str], unread: Unread) -> Iterator[FoundSession]:

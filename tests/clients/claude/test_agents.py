@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -43,9 +42,9 @@ def test_links_beside_a_session_are_counted_for_themselves(tmp_path: Path) -> No
     (held / "to-a-folder").symlink_to(tmp_path)
     (held / "results" / "round").symlink_to(held)
     links = len(str(tmp_path / "large")) + len("nothing")
-    assert common.bytes_in(held) == 12 + links
-    assert common.bytes_in(tmp_path / "none") == 0
-    assert common.bytes_in(tmp_path / "large") == 0
+    assert common.room_in(held)[0] == 12 + links
+    assert common.room_in(tmp_path / "none") == (0, 0)
+    assert common.room_in(tmp_path / "large") == (0, 0)
 
 
 def user(content: Any, **fields: Any) -> dict[str, Any]:
@@ -123,17 +122,6 @@ def test_the_history_is_not_read_where_every_call_is_known() -> None:
 
     known = [agent("a", "one", "c1"), replace(agent("b", "Warmup"), is_warm_up=True)]
     assert with_calls(known, never) == known
-
-
-def test_results_of_tools_in_files_of_their_own_are_counted(tmp_path: Path) -> None:
-    live = tmp_path / f"{ID}.jsonl"
-    shutil.copy(session_of("A-2.1.112"), live)
-    folder = tmp_path / ID / "tool-results"
-    (folder / "below").mkdir(parents=True)
-    (folder / "one.txt").write_bytes(b"x" * 10)
-    (folder / "below" / "two.txt").write_bytes(b"x" * 5)
-    with open_session(live) as session:
-        assert session.side_bytes() == 15
 
 
 # ── what is no session ───────────────────────────────────────────────────────────────────────

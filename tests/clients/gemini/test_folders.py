@@ -417,26 +417,42 @@ def test_a_uuid_that_is_a_path_or_is_not_there_leads_nowhere(chats: Path, begins
     (chats.parent / "outside.jsonl").touch()
     with open_session(path) as session:
         assert session.agents() == []
-        assert session.side_bytes() == 0
 
 
-def test_what_is_kept_beside_a_session_is_counted_once(chats: Path) -> None:
-    project = chats.parent
-    old, new = chats / f"{STEM}.jsonl", chats / f"session-2026-12-01T00-00-{UUID[:8]}.jsonl"
-    for path in (old, new):
-        path.write_bytes(file(metadata(), message("a")))
-    (project / "logs.json").write_bytes(b"1" * 10)
-    (project / "checkpoint-before.json").write_bytes(b"1" * 200)
-    (project / "other.json").write_bytes(b"1" * 5)
-    outputs = project / "tool-outputs" / f"session-{UUID}"
-    outputs.mkdir(parents=True)
-    (outputs / "out.txt").write_bytes(b"1" * 3000)
-    (project / "tool-outputs" / "session-other").mkdir()
-    (project / "tool-outputs" / "session-other" / "out.txt").write_bytes(b"1" * 7)
-    with open_session(old) as session:
-        assert session.side_bytes() == 3000
-    with open_session(new) as session:
-        assert session.side_bytes() == 3210
+def test_a_list_counts_what_lies_beside_sessions_once(chats: Path) -> None:
+    project, uuid = chats.parent, f"{'b' * 8}{UUID[8:]}"
+    old, new = (chats / f"session-2026-{month}-01T00-00-{UUID[:8]}.jsonl" for month in (10, 11))
+    other = chats / f"session-2026-12-01T00-00-{uuid[:8]}.jsonl"
+    json_copy = old.with_suffix(".json")
+    for path, name in ((old, UUID), (new, UUID), (other, uuid)):
+        path.write_bytes(file(metadata(sessionId=name), message("a")))
+    json_copy.write_text(json.dumps(metadata(messages=[message("a")])))
+    beside = {
+        f"chats/{UUID}/agent-1.jsonl": 30,
+        f"tool-outputs/session-{UUID}/out.txt": 3000,
+        f"logs/session-{UUID}.jsonl": 400,
+        f"{UUID}/plans/plan.md": 50,
+        "logs.json": 1,
+        "checkpoint-before.json": 200,
+        f"tool-outputs/session-{uuid}/out.txt": 60_000,
+        f"chats/{uuid}/agent-1.jsonl": 500_000,
+    }
+    not_of_them = {"other.json": 7, "tool-outputs/session-other/out.txt": 8, "chats/x/y.jsonl": 9}
+    for name, size in (beside | not_of_them).items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_bytes(b"1" * size)
+    found = {each.info.path: each.info for each in discovery.sessions(hidden=True)}
+    assert {path: info.side_bytes for path, info in found.items()} == {
+        old: 3681,
+        new: 0,
+        other: 560_000,
+        json_copy: 0,
+    }
+    counted = [project / name for name in beside]
+    counted += [path for path in project.rglob("*") if path.is_dir() and UUID[8:] in path.name]
+    counted += [project / UUID / "plans"]
+    of_files = sum(path.stat().st_blocks * 512 for path in [*found, *counted])
+    assert sum(info.disk_bytes for info in found.values()) == of_files
 
 
 # ── in a list ────────────────────────────────────────────────────────────────────────────────

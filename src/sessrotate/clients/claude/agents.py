@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from sessrotate.clients.in_place import Near
 
 AGENTS: Final = "subagents"
-RESULTS: Final = "tool-results"
-"""Folders in the folder of a session's name, from 2.1.30 on."""
+"""A folder in the folder of a session's name, from 2.1.30 on."""
 
 _NAMES: Final = f"{AGENT}*"
 _ZST: Final = names.CODEC_SUFFIX["zstd"]

@@ -21,7 +21,6 @@ from sessrotate.clients.claude import branches, kinds, loading, preview, thread
 from sessrotate.clients.claude import view as claude_view
 from sessrotate.clients.claude.loading import Needed, preserved
 from sessrotate.clients.claude.rows import Turn, compaction_of, has_result, turn_of
-from sessrotate.clients.common import bytes_in
 from sessrotate.clients.preview import EDGE, Agent, Title
 from sessrotate.clients.protocol import Reading
 from sessrotate.parsing import Record
@@ -189,8 +188,3 @@ def agents(session: Reading) -> list[Agent]:
     The history is read once where that takes to tell which tool call started which agent.
     """
     return claude_agents.with_calls(claude_agents.of(session.beside, session.id), session.history)
-
-
-def side_bytes(session: Reading) -> int:
-    """Return how many bytes of tools' results the client keeps in files of their own."""
-    return bytes_in(session.beside.parent / session.id / claude_agents.RESULTS)

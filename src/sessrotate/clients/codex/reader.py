@@ -245,7 +245,6 @@ agents: Final = opaque.agents
 copied: Final = copies.copied
 records: Final = opaque.records
 said: Final = opaque.said
-side_bytes: Final = opaque.side_bytes
 sight: Final = preview.sight
 title: Final = preview.title
 view: Final = codex_view.view

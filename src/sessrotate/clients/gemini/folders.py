@@ -34,10 +34,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from sessrotate import units
-from sessrotate.clients.common import begins, bytes_in, ignored, is_file, is_folder, is_link, listed
+from sessrotate.clients.common import begins, ignored, is_file, is_folder, listed, room_in
 from sessrotate.parsing import records
 from sessrotate.parsing.json_stream import Cursor
 from sessrotate.system import user_folders
+from sessrotate.system.disk_use import allocated
 
 if TYPE_CHECKING:
     from sessrotate.clients.common import Unread
@@ -244,24 +245,46 @@ def agents_of(live: Path, session: str) -> list[Path]:
     return [path for path in listed(live.parent / session) if path.suffix == SUFFIXES[0]]
 
 
-def side_bytes_of(live: Path, session: str) -> int:
-    """Return how many bytes the client keeps beside a session, without its agents' transcripts.
+def beside(paths: Iterable[Path]) -> dict[Path, tuple[int, int]]:
+    """Return how many bytes the client keeps beside sessions, and what that takes of the disk.
 
-    What belongs to the project and to no session alone (`logs.json`, checkpoints) counts with the
-    newest session of it, so that the sum over all sessions is right.
+    It is by the file of the session; those beside which is nothing are left out. What is beside a
+    session has its id as a name, of which the session's file has the first characters, so that none
+    is opened. Of several files with these characters it counts with the first: the others are
+    what a resume left. What belongs to the project and to no session alone (`logs.json`,
+    checkpoints) counts with the project's first session, so that the sum over all is right.
     """
-    project = live.parent.parent
-    if live.parent.name != CHATS:
-        return 0
-    found = 0
-    if _is_name(session):
-        own = f"{PREFIX}{session}"
-        found += _size(project / "logs" / f"{own}.jsonl")
-        found += _size(project / "tool-outputs" / own) + _size(project / session)
-    beside = (path for path in listed(live.parent) if path.suffix in SUFFIXES)
-    if live.name == max((each.name for each in beside if each.name.startswith(PREFIX)), default=""):
-        found += sum(_size(path) for path in listed(project) if _is_shared(path.name))
+    wanted, found = {*paths}, dict[Path, tuple[int, int]]()
+    for chats in {path.parent for path in wanted}:
+        owners = _owners(chats)
+        for path, session in _beside(chats):
+            owner = owners.get(session[:SHORT])
+            if owner in wanted:
+                size, taken = found.get(owner, (0, 0))
+                more, room = _room(path)
+                found[owner] = size + more, taken + room
     return found
+
+
+def _owners(chats: Path) -> dict[str, Path]:
+    """Return the first session file for each short id; for the empty one, the first of all.
+
+    Of two files with one name, the client goes on with the `.jsonl`.
+    """
+    files = [each for each in listed(chats) if each.suffix in SUFFIXES]
+    ordered = sorted(files, key=lambda path: (path.stem, path.suffix == _JSON))
+    return {key: path for path in reversed(ordered) for key in ("", path.stem[-SHORT:])}
+
+
+def _beside(chats: Path) -> Iterator[tuple[Path, str]]:
+    """Yield what may lie beside sessions, each with a session's id, empty for the project's own."""
+    project = chats.parent
+    for path in listed(project):
+        yield path, "" if _is_shared(path.name) else path.name
+    for folder in (chats, project / "tool-outputs", project / "logs"):
+        for path in listed(folder):
+            # A session's own file is `session-` and a minute: no id begins so.
+            yield path, path.name.removeprefix(PREFIX)
 
 
 def _is_shared(name: str) -> bool:
@@ -275,12 +298,13 @@ def _is_name(text: str) -> bool:
     }
 
 
-def _size(path: Path) -> int:
-    """Return how many bytes a file, or all that is in a folder, holds."""
-    with suppress(OSError, ValueError):
-        if not is_folder(path) or is_link(path):
-            return path.lstat().st_size
-    return bytes_in(path)
+def _room(path: Path) -> tuple[int, int]:
+    """Return how many bytes a file, or all that is in a folder, holds, and takes of the disk."""
+    with suppress(OSError):
+        status = path.lstat()
+        if not stat.S_ISDIR(status.st_mode):
+            return status.st_size, allocated(status)
+    return room_in(path)
 
 
 # ── whether one file has all of the other ─────────────────────────────────────────────────────────

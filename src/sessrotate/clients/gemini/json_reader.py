@@ -25,11 +25,11 @@ from sessrotate.parsing import LONGEST, Record
 from sessrotate.parsing.json_stream import Cursor, Value
 
 agents: Final = opaque.agents  # their transcripts came with the other format
+beside: Final = reader.beside
 folder: Final = reader.folder
 key: Final = reader.key
 rewound: Final = opaque.rewound  # the client takes what is rewound out of the file
 said: Final = opaque.said
-side_bytes: Final = reader.side_bytes
 sight: Final = reader.sight
 title: Final = reader.title
 worded: Final = reader.worded

@@ -92,9 +92,7 @@ def _told(project: Path, digest: str | None) -> str | None:
     return folders.folder_of(project, digest)
 
 
-def side_bytes(session: Reading) -> int:
-    """Return how many bytes the client keeps beside the session: see `folders`."""
-    return folders.side_bytes_of(session.path, _own_id(session) or "")
+beside: Final = folders.beside
 
 
 def _agent(path: Path, calls: dict[str, str]) -> Agent:
