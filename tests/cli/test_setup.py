@@ -490,3 +490,21 @@ def test_a_line_of_cron_is_read_as_cron_and_its_shell_read_it(
     found = called("doctor", "--json").document()["findings"]
     assert (found == []) == is_well
     assert is_well or "/gone/sessrotate, which can no longer be started" in found[0]["detail"]
+
+
+def test_nothing_is_set_up_where_sessions_are_only_read(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(home.config)
+    chats = home.config.parent / "gemini" / "gw1" / "chats"
+    chats.mkdir(parents=True)
+    monkeypatch.setenv("GEMINI_SESSIONS_DIR", str(chats.parents[1]))
+    before = snapshot(home.config.parent)
+    for way in ((), ("--yes",), ("--dry-run",)):
+        ended = called("setup", *way)
+        assert (ended.code, ended.out) == (0, "")
+        assert "Nothing to set up" in ended.err
+    assert snapshot(home.config.parent) == before
+    (home.config.parent / "codex" / "sessions").mkdir(parents=True)
+    monkeypatch.setenv("CODEX_HOME", str(home.config.parent / "codex"))
+    assert "sessrotate.timer" in called("setup", "--dry-run").out

@@ -76,7 +76,7 @@ def present() -> tuple[str, ...]:
 
 
 def parts() -> tuple[Part, ...]:
-    """Return the parts with their questions, of the clients that are here.
+    """Return the parts with their questions, of the clients that are here and not read only.
 
     What saving comes to depends on the client.
     """
@@ -106,7 +106,8 @@ def parts() -> tuple[Part, ...]:
     )
     out = set[str]() if any(map(is_folder, clients.cold().folders())) else {"codex"}
     if clients.in_place().files.NAME not in present():
-        out |= {"hook", "saving"}
+        # A nightly run has nothing to do where no session is rotated or compressed.
+        out |= {"hook", "saving"} | ({"schedule"} if "codex" in out else set())
     return tuple(each for each in every if each.name not in out)
 
 

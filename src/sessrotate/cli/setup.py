@@ -33,6 +33,12 @@ def command(
     earlier age; compress Codex sessions. It asks only about the clients that you have. It changes
     nothing else on this machine, and `setup --remove` undoes it.
     """
+    if not remove and not automation.parts():
+        streams.message(
+            "Nothing to set up: sessrotate only reads the sessions of the clients that are here. "
+            "Run `sessrotate setup` again if you install Claude Code or Codex."
+        )
+        return
     chosen = frozenset[str]() if remove else _chosen(yes=yes or dry_run)
     asks = "saving" in chosen and not (yes or dry_run)
     age = streams.given(automation.AGE_QUESTION, units.age) if asks else ""
