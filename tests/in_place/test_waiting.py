@@ -217,11 +217,30 @@ def test_a_line_came_over_once_though_the_live_file_is_cut_before_the_record_say
         os.write(writer, LATE)
         home.append(boundary(50) + row(51))
         until(crash, home.restore)
+        home.append(row(52, pad="x" * 9000))  # or more than the session has would wait
         os.write(writer, NEXT)
         home.append(b'{"half":')
         home.rotate()
         told = home.stitched()
         assert (told.count(LATE), told.count(NEXT)) == (1, 1), at
+
+
+def test_a_session_is_rotated_until_more_than_its_own_size_waits(home: Home) -> None:
+    data, number = DATA, 100
+    while sum(each.stat().st_size for each in waiting_packs(home)) <= len(data):
+        sealed(home)
+        home.append(more := boundary(number) + row(number + 1))
+        data, number = data + more, number + 2
+    before = homes.snapshot(home.config)
+    for way in ("--dry-run", "--yes"):
+        refused = called("rotate", ID, way)
+        assert refused.code == 75
+        assert "more than the whole session" in refused.err
+    assert homes.snapshot(home.config) == before
+    assert "Rotated" not in called("tidy", "--yes").out
+    home.age(25 * 3600)
+    assert called("rotate", ID).code == 0
+    assert home.stitched() == data
 
 
 def sealed_and_held(

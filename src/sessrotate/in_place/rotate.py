@@ -21,10 +21,9 @@ from sessrotate.archive.record import HEAD, Intent, Mark, Swap
 from sessrotate.archive.state import State
 from sessrotate.clients.in_place import NEXT_COMPACTION, Archived, Carried, LivePlan
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
-from sessrotate.in_place import obstacles, sealed_segments, swap
+from sessrotate.in_place import obstacles, sealed_segments, swap, waiting
 from sessrotate.in_place.obstacles import strangers
 from sessrotate.in_place.sealed_segments import Copying
-from sessrotate.in_place.waiting import packs
 from sessrotate.model import FileIdentity, SealedSegment, Segment, Span
 from sessrotate.segments import compressed, headers, manifest, scan
 from sessrotate.segments.headers import LiveHeader
@@ -32,6 +31,7 @@ from sessrotate.segments.manifest import Manifest
 from sessrotate.system import in_use, locks
 from sessrotate.system.digest import ZERO, Fingerprint, Tally
 from sessrotate.system.source import Source
+from sessrotate.units import amount
 
 # ── rows of the archive ──────────────────────────────────────────────────────────────────────
 
@@ -120,7 +120,7 @@ class RotationPlan(Struct, frozen=True):
     that the archive still has. `live` says where to cut and what to carry, in offsets of the live
     file; it is None if there is nothing to do. `puts_aside` says that the live file is taken for
     the whole history, whatever the archive holds. `lacks` is the number of the gone segment that
-    may have had a row which a resume needs.
+    may have had a row which a resume needs. Replaced files of `waiting` bytes are not free yet.
     """
 
     session: str
@@ -136,6 +136,7 @@ class RotationPlan(Struct, frozen=True):
     puts_aside: bool
     refusals: tuple[str, ...]
     lacks: int | None = None
+    waiting: int = 0
     taken: tuple[SealedSegment, ...] = ()
 
     @property
@@ -248,7 +249,7 @@ def prepare(
         problem = problem or (None if is_left else strangers(found, segments[len(taken) : -1]))
     if problem and not adopt:
         refusals.append(problem if "`sessrotate" in problem else f"{problem} {_ADOPT}")
-    if is_left and any(packs(found.place)):
+    if is_left and any(waiting.packs(found.place)):
         refusals.append(_WAITS)
     return RotationPlan(
         session=found.place.session,
@@ -264,6 +265,7 @@ def prepare(
         puts_aside=is_left or (problem is not None and adopt and bool(found.listing)),
         refusals=tuple(refusals),
         lacks=lacks,
+        waiting=waiting.kept(found),
         taken=() if problem is not None and adopt else taken,
     )
 
@@ -349,6 +351,13 @@ def check(planned: RotationPlan, place: Place, wait: float = 0, *, live: bool) -
         raise RefusedError(" ".join(planned.refusals))
     if planned.live is not None and not live:
         in_use.check_unused(place, planned.source, wait=wait)
+    # Each rotation has another file wait: it would take room instead of freeing it.
+    if planned.moved and planned.waiting > planned.start + planned.end:
+        raise InUseError(
+            "Replaced live files that a program may still write to hold "
+            f"{amount(planned.waiting)}, more than the whole session. They go once nobody has "
+            "written to them for a day: try again then."
+        )
 
 
 def _sealed(

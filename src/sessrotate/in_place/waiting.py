@@ -151,6 +151,13 @@ def free(found: State) -> list[Path]:
     return paths
 
 
+def kept(found: State) -> int:
+    """Return how many bytes those of the files that wait have that cannot go yet."""
+    gone = {*free(found)}
+    waits = (each for each in packs(found.place) if each.told is not None)
+    return sum(each.size for each in waits if each.path not in gone)
+
+
 def _is_free(pack: Source, told: Waiting) -> bool:
     answer = locks.read_lease(pack.fd)  # by now there may be leases, or the last writer is gone
     if answer == "taken":
