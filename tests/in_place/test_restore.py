@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,11 +12,12 @@ import pytest
 from sessrotate import fs
 from sessrotate.archive import place, state
 from sessrotate.errors import DamagedError, InUseError, RefusedError, SessrotateError
-from sessrotate.in_place import recover
+from sessrotate.in_place import recover, seal
 from sessrotate.retention import trash
 from sessrotate.system import in_use
-from support import homes, sets
+from support import command_line, homes, sets
 from support.command_line import write
+from support.crash.changes import Faults, Killed
 from support.lines import session
 
 DATA = session(5, rows=60)
@@ -185,3 +188,35 @@ def test_an_empty_trash_that_a_crash_left_goes_with_what_is_archived(rotated: ho
     assert rotated.is_whole
     assert trash.empty(rotated.where, 0, 4e9, 1) > 0
     assert rotated.archived() == {"record.json"}
+
+
+# ── a backup that is put back meanwhile ──────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("then", ["restore", "run"])
+def test_an_older_copy_put_back_over_an_interrupted_restoration_costs_no_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    monkeypatch.setattr(seal, "MOMENT", 0)
+    new, held = command_line.row(90) + command_line.row(91), 0
+    for at in itertools.count(1):
+        home, crash = homes.home(tmp_path / str(at), monkeypatch, DATA), Faults(at)
+        home.rotate()
+        home.append(new)
+        with crash.installed(), suppress(Killed):
+            home.restore()
+        copy = write(home.live.with_suffix(".tmp"), DATA)
+        copy.replace(home.live)
+        is_held = home.pack.exists()  # before that, the copy replaces the only name of it
+        held += is_held
+        command_line.called(then, *([command_line.ID] if then == "restore" else []))
+        assert has(home, new) or not is_held, at
+        if not crash.failed:
+            break
+    assert held > 3
+
+
+def has(home: homes.Home, data: bytes) -> bool:
+    """Tell whether any file of the client's folder has these bytes."""
+    files = (path for path in home.config.rglob("*") if path.is_file())
+    return any(data in path.read_bytes() for path in files)

@@ -489,3 +489,17 @@ def before_late_lines_come(home: Home, data: bytes) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(waiting, "_write", write)
         yield
+
+
+@pytest.mark.parametrize("command", ["restore", "run"])
+def test_what_waits_is_kept_aside_where_the_live_file_is_gone(home: Home, command: str) -> None:
+    sealed(home)
+    home.live.unlink()
+    home.age(25 * 3600)
+    ended = called(command, *([ID] if command == "restore" else []))
+    assert ended.code == 0
+    (kept,) = (home.config / "sessrotate" / "aside").iterdir()
+    assert kept.read_bytes() == DATA
+    assert not waiting_packs(home)
+    assert ("holds what it had when it was last replaced" in ended.out) == (command == "restore")
+    assert str(kept) in called("doctor").out

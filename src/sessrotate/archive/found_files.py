@@ -403,11 +403,17 @@ def match(found: FoundFiles, begun: Intent) -> Match:
         return "absent"
     if found.is_pack:
         return "pack"
-    if is_at(live, 0, begun.swap.new) or _counts_all(found, begun):
+    if (is_at(live, 0, begun.swap.new) and _has_tail(live, begun)) or _counts_all(found, begun):
         return "new"
     if found.successor is not live:
         return "kept"
     return "old" if is_at(live, 0, begun.swap.old) else "other"
+
+
+def _has_tail(live: Source, begun: Intent) -> bool:
+    """Tell whether a file that begins like a restored one is no older copy of the session."""
+    is_any = begun.operation == "restore" and begun.swap.tail.size
+    return not is_any or is_at(live, begun.swap.prefix, begun.swap.tail)
 
 
 def _counts_all(found: FoundFiles, begun: Intent) -> bool:

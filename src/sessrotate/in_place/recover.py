@@ -224,7 +224,7 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
         swap.undo(place)
     elif todo.deed == "finish":
         seal.finish(place, wait)
-    waiting.settle(place)
+    said += waiting.settle(place)
     gained = before - gain.measured(place) if todo.sentence else 0
     return replace(todo, past=" ".join(filter(None, said)), gained=gained)
 

@@ -28,6 +28,7 @@ from sessrotate.archive.place import Place
 from sessrotate.archive.record import Batch, Mark, Waiting
 from sessrotate.archive.state import State
 from sessrotate.errors import printable, quoted, storage
+from sessrotate.in_place import aside
 from sessrotate.in_place.swap import change_record
 from sessrotate.model import FileIdentity, Span
 from sessrotate.system import in_use, locks
@@ -120,17 +121,27 @@ def _has_name(place: Place, pack: FileIdentity) -> bool:
         return any(pack.is_same_file(each.identity()) for each in opened)
 
 
-def settle(place: Place) -> None:
+def settle(place: Place) -> list[str]:
     """Bring over what came to the files that wait, and remove those whose time is over.
 
-    The session's lock is held, and nothing is left of a rotation or restoration. Raises OSError as
-    the system reports.
+    Where the live file is gone, one of them may be all that is left of its end: it is kept aside,
+    and what a person is told of it is returned. The session's lock is held, and nothing is left of
+    a rotation or restoration. Raises OSError as the system reports.
     """
+    said = list[str]()
     for each in packs(place):
         if each.told is None:
             continue
         with _opened(place, each.path) as pack:
             is_free = _is_free(pack, each.told)
+            if is_free and _is_gone(place):
+                kept = printable(str(aside.keep(place, each.path)))
+                fs.remove_files(place.waiting, [each.path.name])
+                said.append(
+                    f"{printable(str(place.live))} is gone, and {kept} holds what it had when it "
+                    "was last replaced: compare that with the session, then remove it."
+                )
+                continue
             told = _brought_over(place, each.told)
             here = pack.identity()
             if (here.size, here.modified_ns) != (told.mark.size, told.modified):
@@ -139,6 +150,12 @@ def settle(place: Place) -> None:
             if is_free and is_at(pack, 0, told.mark):
                 fs.remove_files(place.waiting, [each.path.name])
     _clean(place)
+    return said
+
+
+def _is_gone(place: Place) -> bool:
+    """Tell whether another program removed the live file."""
+    return not os.path.lexists(place.live) and record.told(place.archive).away is None
 
 
 def free(found: State) -> list[Path]:
