@@ -6,19 +6,20 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sessrotate import doctor
+from sessrotate import doctor, fs
 from sessrotate.clients.codex import cold
 from sessrotate.clients.codex.preview import unpacked as unpacked_head
 from sessrotate.errors import (
@@ -29,10 +30,11 @@ from sessrotate.errors import (
     StorageError,
 )
 from sessrotate.retention import restore, rollouts, sizes
+from sessrotate.system import in_use
 from sessrotate.system.source import Source
 from sessrotate.units import DAY
 from support import homes
-from support.crash.changes import Before, Faults, killed
+from support.crash.changes import Before, Faults, Killed, killed
 from support.crash.disk import Image
 from support.crash.simulator import Disk, Recorder
 from support.newcomers import saved
@@ -320,6 +322,53 @@ def test_nothing_is_done_while_a_client_holds_its_lock(
         assert Image.taken(codex.day) == before
         deed(codex)
         assert not cold.writer_locks(codex.path())[1].exists()
+
+
+@DEEDS
+@pytest.mark.parametrize("locks", [True, False], ids=["folders lock", "no folder locks"])
+def test_two_homes_that_share_their_sessions_leave_all_of_it(
+    deed: Callable[[Codex], None], locks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "container").mkdir()
+    (tmp_path / "container" / "sessions").symlink_to(tmp_path / "codex" / "sessions")
+    codex = home(tmp_path, monkeypatch)
+    codex.begin(DATA)
+    if deed is decompress:
+        compress(codex)
+    real, real_flock, others = in_use.lease_from_writers, fcntl.flock, list[BaseException]()
+
+    def flock(fd: int, how: int) -> None:
+        if stat.S_ISDIR(os.fstat(fd).st_mode) and not locks:
+            raise OSError(errno.EBADF, "as NFS")
+        real_flock(fd, how)
+
+    def other(*args: Any) -> Any:
+        """Begin the same in the other home, and die with half a draft."""
+        monkeypatch.setattr(in_use, "lease_from_writers", real)
+        with monkeypatch.context() as patch:
+
+            def half(draft: fs.Draft, data: bytes) -> None:
+                os.write(draft.fd, data[:10])
+                patch.setattr(fs, "remove_files", die)
+                raise Killed
+
+            patch.setenv("CODEX_HOME", str(tmp_path / "container"))
+            patch.setattr(fs.Draft, "append", half)
+            try:
+                deed(codex)
+            except (Killed, SessrotateError) as error:
+                others.append(error)
+        return real(*args)
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    monkeypatch.setattr(in_use, "lease_from_writers", other)
+    with suppress(InUseError):
+        deed(codex)
+    assert codex.taken() == DATA
+    assert [type(each) for each in others] == [InUseError if locks else Killed]
 
 
 def test_what_a_client_writes_that_waited_until_a_kill_comes_back() -> None:

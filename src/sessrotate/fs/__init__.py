@@ -93,7 +93,7 @@ _FOLDER_MODE: Final = 0o700
 
 _PARTIAL: Final = ".partial"
 
-_NO_LOCK: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EINVAL}
+_NO_LOCK: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.EBADF}  # NFS: of a folder
 """What a file system answers that knows no locks."""
 
 
@@ -267,15 +267,16 @@ def remove_folder(path: Path) -> None:
 
 @contextlib.contextmanager
 def held(path: Path, *, is_clients: bool = False) -> Iterator[None]:
-    """Hold a file for this process alone until the block ends; BlockingIOError if another does.
+    """Hold a file or folder for this process alone until the block ends.
 
-    The system lets go of it when the process dies. Where there is no `flock` (Windows), nothing
-    is held. One that `is_clients` is made where it is missing, as the client makes it, its name may
-    be a link, and where it cannot be locked, OSError is raised: the client relies on it.
+    Raises BlockingIOError if another process holds it. The system lets go of it when the process
+    dies. Where there is no `flock` (Windows), nothing is held. One that `is_clients` is made where
+    it is missing, as the client makes it, its name may be a link, and where it cannot be locked,
+    OSError is raised: the client relies on it.
     """
     # For writing, because network file systems lock only what is open for writing.
-    how = os.O_CREAT if is_clients else NO_LINK
-    fd = os.open(path, os.O_RDWR | NO_WAIT | how, FILE_MODE)
+    how = os.O_RDONLY if path.is_dir() else os.O_RDWR | (os.O_CREAT if is_clients else NO_LINK)
+    fd = os.open(path, NO_WAIT | how, FILE_MODE)
     try:
         if fcntl is not None:
             try:

@@ -98,7 +98,9 @@ def replace(old: Path, source: Source, was: os.stat_result, draft: fs.Draft, new
         answer = in_use.lease_from_writers(source, 0)
         try:
             now = os.fstat(source.fd)
-            if (*_state(now), now.st_ctime_ns) != (*_state(was), was.st_ctime_ns):
+            is_same = (*_state(now), now.st_ctime_ns) == (*_state(was), was.st_ctime_ns)
+            # Where the folder could not be locked, another sessrotate may have begun its own draft.
+            if not is_same or not fs.same_as(os.fstat(draft.fd))(_draft(new)):
                 raise late
             fs.put(_draft(new), new)
             try:
@@ -125,14 +127,17 @@ def _state(status: os.stat_result) -> tuple[int, int]:
 
 
 @contextmanager
-def maintained() -> Iterator[None]:
-    """Hold the client's lock for work on rollouts, and none of them: it is its order, too."""
+def maintained(folder: Path | None = None) -> Iterator[None]:
+    """Hold the client's lock for work on rollouts, and none of them: it is its order, too.
+
+    That lock is the home's, and two homes may share their sessions, as in a container that gets no
+    more than those. So the `folder` of the rollouts is held, too, where the system can.
+    """
     with ExitStack() as stack:
-        _hold(
-            stack,
-            clients.cold().maintenance_lock(),
-            "Codex, or another sessrotate, compresses sessions",
-        )
+        held = "Codex, or another sessrotate, compresses sessions"
+        _hold(stack, clients.cold().maintenance_lock(), held)
+        if folder is not None and folder.is_dir():
+            _hold(stack, folder, held, is_clients=False)
         yield
 
 
@@ -153,14 +158,15 @@ def unwritten(path: Path) -> Iterator[None]:
                 fs.remove_files(writer.parent, [writer.name])
 
 
-def _hold(stack: ExitStack, lock: Path, held: str) -> None:
+def _hold(stack: ExitStack, lock: Path, held: str, *, is_clients: bool = True) -> None:
     """Hold a lock of the client's until the stack closes; raise InUseError if that is `held`."""
-    inside.check_owner(lock.parent)
-    fs.create_folder(lock.parent)
+    if is_clients:
+        inside.check_owner(lock.parent)
+        fs.create_folder(lock.parent)
     end = time.monotonic() + _PATIENCE
     while True:
         try:
-            stack.enter_context(fs.held(lock, is_clients=True))
+            stack.enter_context(fs.held(lock, is_clients=is_clients))
         except BlockingIOError:
             if time.monotonic() >= end:
                 raise InUseError(f"{held}: try again when that has ended.") from None

@@ -168,7 +168,7 @@ def compress(
     new = clients.cold().compressed(where.live)
     with ExitStack() as stack:
         stack.enter_context(storage(_DOING))
-        stack.enter_context(rollout_swap.maintained())
+        stack.enter_context(rollout_swap.maintained(where.live.parent))
         dropped = _as_one(where)
         source = stack.enter_context(Source.itself(where.live))
         was = check(source)
@@ -199,7 +199,7 @@ def decompress(where: Place, progress: Callable[[int], None] = lambda _done: Non
     old = clients.cold().compressed(where.live)
     with ExitStack() as stack:
         stack.enter_context(storage("restore the session"))
-        stack.enter_context(rollout_swap.maintained())
+        stack.enter_context(rollout_swap.maintained(where.live.parent))
         _as_one(where)
         if os.path.lexists(where.live):
             return where.live.stat().st_size
@@ -274,7 +274,7 @@ def leave_one(where: Place) -> int:
 
     0 if its client, which unpacks it just now, was faster. Raises as `seconds` does.
     """
-    with storage(_DOING), rollout_swap.maintained():
+    with storage(_DOING), rollout_swap.maintained(where.live.parent):
         return _as_one(where)
 
 
