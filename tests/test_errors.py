@@ -47,6 +47,7 @@ def test_whatever_is_raised_can_be_the_worst() -> None:
         (errno.ENOSPC, "new", 3, 100, 0, False),  # neither is left
         (errno.ENOSPC, "new", 5000, 0, 0, False),  # btrfs counts no files
         (errno.ENOSPC, None, 5000, 100, 0, False),  # a write takes no more files
+        (errno.ENOSPC, 5, 5000, 100, 0, False),  # of an extended attribute: a descriptor's number
         (errno.EDQUOT, "new", 5000, 100, 0, False),
     ],
 )
@@ -54,7 +55,7 @@ def test_a_lack_of_files_is_told_from_one_of_bytes(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     number: int,
-    name: str | None,
+    name: str | int | None,
     bytes_free: int,
     files: int,
     files_free: int,
@@ -66,10 +67,11 @@ def test_a_lack_of_files_is_told_from_one_of_bytes(
         return os.statvfs_result((4096, 4096, 9999, *free, files, files_free, files_free, 0, 255))
 
     monkeypatch.setattr(os, "statvfs", usage)
-    path = None if name is None else str(tmp_path / "missing" / name)
+    path = str(tmp_path / "missing" / name) if isinstance(name, str) else name
     error = OSError(number, os.strerror(number), path)
     assert errors.lacks_inodes(error) is expected
     with pytest.raises(StorageError) as raised, errors.storage("write it"):
         raise error
     assert ("inodes" in str(raised.value)) is expected
     assert ("Make room" in str(raised.value)) is not expected
+    assert "(5)" not in str(raised.value)

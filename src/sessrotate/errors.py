@@ -103,11 +103,17 @@ def storage(doing: str) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        where = f" ({printable(str(error.filename))})" if error.filename is not None else ""
+        where = f" ({printable(name)})" if (name := _file_of(error)) else ""
         advice = " Make room, then try again." if is_full(error) else ""
         if lacks_inodes(error):
             reason, advice = NO_INODES, f" {MORE_INODES}"
         raise StorageError(f"Cannot {doing}: {reason}{where}.{advice}") from error
+
+
+def _file_of(error: OSError) -> str:
+    """Return the name of the file that an error is about; empty where only a descriptor is told."""
+    named = isinstance(error.filename, (str, bytes, os.PathLike))
+    return os.fsdecode(error.filename) if named else ""
 
 
 def is_full(error: BaseException | None) -> TypeGuard[OSError]:
@@ -120,9 +126,10 @@ def lacks_inodes(error: OSError) -> bool:
 
     A few are free again if what was begun was undone since.
     """
-    if error.errno != errno.ENOSPC or error.filename is None:  # of a write, nobody tells the name
+    name = _file_of(error)
+    if error.errno != errno.ENOSPC or not name:  # of a write, nobody tells the name
         return False
-    path = os.path.abspath(os.fsdecode(error.filename))  # noqa: PTH100 - only text
+    path = os.path.abspath(name)  # noqa: PTH100 - only text
     while not os.path.lexists(path):
         path = os.path.dirname(path)  # noqa: PTH120 - only text
     try:
