@@ -6,6 +6,7 @@ import errno
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -147,6 +148,24 @@ def test_the_trash_is_emptied_after_the_grace_time_and_not_before(home: Home) ->
     with pytest.raises(RefusedError, match="has no such segment"):
         trash.undelete(home.where, 1, [1])
     assert stitched(home)[0] == b"".join(BODIES[2:])
+
+
+def test_what_is_pruned_once_more_while_the_trash_is_emptied_begins_a_new_grace_period(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pruned(home)
+    later = NOW + 30 * DAY
+    real = trash.due
+
+    def due(*args: Any) -> trash.Due:
+        found = real(*args)
+        trash.undelete(home.where, 1)
+        assert not any(done.error for done in prune.execute(planned(home, now=later), 1))
+        return found
+
+    monkeypatch.setattr(trash, "due", due)
+    assert trash.empty(home.where, 7 * DAY, later, 1) == 0
+    assert home.trashed() == names(home, 0, 1)
 
 
 def test_a_pruned_session_goes_on_and_is_rotated_again(home: Home) -> None:

@@ -169,7 +169,9 @@ def empty(
     with transaction.begin(where, wait) as listed:
         there, pruned = transaction.in_trash(where), _pruned(listed)
         # What `begin` has only now moved to the trash is not in `before`, and stays for this run.
-        files = [name for name in before.files if name in there and name in pruned]
+        # So does what was brought back meanwhile, and pruned once more.
+        over = {name for name, at in pruned.items() if _is_over(at, now, grace)}
+        files = [name for name in before.files if name in there and name in over]
         fs.remove_files(transaction.trash(where), files)
         fs.remove_folder(transaction.trash(where))
     return sum(there[name] for name in files)
