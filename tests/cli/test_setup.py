@@ -505,6 +505,11 @@ def test_nothing_is_set_up_where_sessions_are_only_read(
         assert (ended.code, ended.out) == (0, "")
         assert "Nothing to set up" in ended.err
     assert snapshot(home.config.parent) == before
+    (chats / "session-2026-11-21T23-37-12345678.jsonl").write_text(
+        '{"sessionId":"12345678","projectHash":"x","kind":"main"}\n{"id":"a","type":"user",'
+        '"timestamp":"2026-11-21T23:37:00Z","content":"asked"}\n'
+    )
+    assert "Automatic  nothing to do\n" in called().out
     (home.config.parent / "codex" / "sessions").mkdir(parents=True)
     monkeypatch.setenv("CODEX_HOME", str(home.config.parent / "codex"))
     assert "sessrotate.timer" in called("setup", "--dry-run").out

@@ -141,7 +141,8 @@ def _named(sessions: Sequence[str]) -> str:
 
 def _by_itself(status: Status) -> str:
     if not (status.has_hook or status.has_schedule):
-        return "nothing yet; `sessrotate setup` changes that"
+        is_any = _is_rotated(status) or any(each.client == "codex" for each in status.clients)
+        return f"nothing{' yet; `sessrotate setup` changes that' if is_any else ' to do'}"
     parts = {  # whether it is there, and of use
         "rotation at compactions and session ends": (status.has_hook, _is_rotated(status)),
         "the nightly run": (status.has_schedule, True),
