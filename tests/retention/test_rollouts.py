@@ -371,6 +371,26 @@ def test_two_homes_that_share_their_sessions_leave_all_of_it(
     assert [type(each) for each in others] == [InUseError if locks else Killed]
 
 
+def test_a_lock_that_stays_held_is_waited_for_once_and_not_for_each_session(
+    codex: Codex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = codex.begin(DATA)
+    monkeypatch.setattr("sessrotate.retention.rollout_swap._PATIENCE", 0.01)
+    slept = list[float]()
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + sum(slept))
+    monkeypatch.setattr(time, "sleep", slept.append)
+    lock = cold.maintenance_lock()
+    lock.parent.mkdir()
+    with fs.held(lock, is_clients=True):
+        for _ in range(3):
+            with pytest.raises(InUseError):
+                compress(codex)
+    assert 0.01 <= sum(slept) < 0.02
+    compress(codex)
+    assert codex.names() == [f"{path.name}.zst"]
+
+
 def test_what_a_client_writes_that_waited_until_a_kill_comes_back() -> None:
     """A client before 0.147 opens the file, waits for the lease, and gets it as the process dies.
 

@@ -27,6 +27,11 @@ from sessrotate.system.source import Source
 _PATIENCE: Final = 1.0
 """Seconds to wait for a lock that a client holds for a moment."""
 
+_held_since: Final[dict[Path, float]] = {}
+"""Locks that were held when last tried, and since when: that is waited for once, not for each
+session.
+"""
+
 
 def forget_drafts(*forms: Path) -> None:
     """Remove what a crash left of drafts: nobody else has such names under the lock."""
@@ -163,13 +168,14 @@ def _hold(stack: ExitStack, lock: Path, held: str, *, is_clients: bool = True) -
     if is_clients:
         inside.check_owner(lock.parent)
         fs.create_folder(lock.parent)
-    end = time.monotonic() + _PATIENCE
     while True:
         try:
             stack.enter_context(fs.held(lock, is_clients=is_clients))
         except BlockingIOError:
-            if time.monotonic() >= end:
+            since = _held_since.setdefault(lock, time.monotonic())
+            if time.monotonic() >= since + _PATIENCE:
                 raise InUseError(f"{held}: try again when that has ended.") from None
             time.sleep(locks.PAUSE)
         else:
+            _held_since.pop(lock, None)
             return
