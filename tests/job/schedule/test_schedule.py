@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 import sessrotate
 from sessrotate.job import schedule
 
@@ -24,3 +26,16 @@ def test_every_variable_that_names_a_folder_is_carried_and_documented() -> None:
     assert found <= {*schedule.CARRIED}
     guide = Path(__file__).parents[3] / "docs" / "guide" / "scheduling.md"
     assert all(f"`{name}`" in guide.read_text() for name in schedule.CARRIED)
+
+
+def test_a_variable_that_counts_for_nobody_does_not_count_for_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", "settings")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("CODEX_HOME", "codex")
+    carried = schedule.plan("daily").work.environment
+    assert "XDG_CONFIG_HOME" not in carried
+    assert carried["XDG_STATE_HOME"] == str(tmp_path / "state")
+    assert carried["CODEX_HOME"] == str(tmp_path / "codex")  # which the command itself follows

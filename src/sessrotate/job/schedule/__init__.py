@@ -108,13 +108,18 @@ def plan_removal() -> Plan:
 
 
 def _work(every: Every) -> Work:
-    # The system starts it in another folder, so a relative path would name something else.
-    named = {name: os.environ[name] for name in CARRIED if os.environ.get(name)}
+    # The system starts it in another folder, so a relative path would name something else. Of
+    # XDG_… a relative one counts nowhere: made absolute, it would name other settings for the job.
+    named = {name: os.environ[name] for name in CARRIED if _counts(name, os.environ.get(name, ""))}
     carried = {name: str(absolute(path)) for name, path in named.items()}
     config = clients.in_place().files.config_folder()
     if "CLAUDE_CONFIG_DIR" in carried:
         carried["CLAUDE_CONFIG_DIR"] = str(config)
     return Work(user_folders.executable(), carried, every, name_of(config))
+
+
+def _counts(name: str, value: str) -> bool:
+    return os.path.isabs(value) if name.startswith("XDG_") else bool(value)  # noqa: PTH117 - as set
 
 
 def absolute(named: str) -> Path:
