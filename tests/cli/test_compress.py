@@ -236,6 +236,8 @@ def test_the_settings_say_whether_and_when(
     write(user_folders.config_file(), rules.encode())
     assert ("compress 1 session" in called("run", "--dry-run").out) is is_run
     assert ("compress " in called("tidy", "--dry-run").out) is is_tidied
+    off = "only by `tidy SESSION`, because of `compress_after = false` in "
+    assert (f"{off}{user_folders.config_file()}" in called("doctor").out) is ("false" in rules)
     called("run")
     assert cold.compressed(codex.path(1)).exists() is is_run
 

@@ -401,6 +401,31 @@ def test_a_margin_of_ours_follows_the_clients_period_and_one_of_somebody_elses_i
     assert "Raise `before_cleanup`" in finding["detail"]
 
 
+def test_saving_that_its_owner_has_turned_off_is_said_to_be_off(home: Home) -> None:
+    path = write(user_folders.config_file(), b"[archive]\nbefore_cleanup = false\n")
+    line = f"`before_cleanup = false` in {path}"
+    for words in (("setup", "--dry-run"), ("setup", "--yes")):
+        said = called(*words)
+        assert f"{line} turns that off. Remove that line" in said.out
+        assert "puts a session away" not in said.out
+    assert path.read_bytes() == b"[archive]\nbefore_cleanup = false\n"
+    told = called("doctor", "--json").document()["settings"]["saved before that"]
+    assert told == f"no, because of {line}"
+    assert home.live.exists()
+
+
+def test_what_setup_says_of_saving_is_what_its_settings_say(home: Home) -> None:
+    write(settings(home), b'{"cleanupPeriodDays": 6}')
+    assert called("setup", "--yes").code == 0
+    settings(home).unlink()
+    said = called("setup", "--yes").out
+    assert "unused for 27 days: it leaves" in said
+    assert "unused for 27 days" in called("run", "-n").out
+    write(user_folders.config_file(), b"archive = {older_than = '9d'}\n")
+    refused = called("setup", "--dry-run")  # nothing is set then, and nothing is promised
+    assert (refused.code, "puts a session away" in refused.out) == (77, False)
+
+
 def test_a_weekly_run_is_said_to_be_too_late_to_save_and_stays_weekly(home: Home) -> None:
     assert called("setup", "--yes").code == 0
     said = called("schedule", "install", "--every", "weekly")

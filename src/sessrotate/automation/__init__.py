@@ -80,6 +80,7 @@ def parts() -> tuple[Part, ...]:
 
     What saving comes to depends on the client.
     """
+    needs = "Without the nightly run nothing is saved, so this turns it on, too."
     every = (
         Part(
             "hook",
@@ -95,7 +96,7 @@ def parts() -> tuple[Part, ...]:
         Part(
             "saving",
             "Save old sessions before Claude Code deletes them?",
-            f"{saving()} Without the nightly run nothing is saved, so this turns it on, too.",
+            f"{saving()} {needs}".lstrip(),
         ),
         Part(
             "codex",
@@ -112,17 +113,23 @@ def parts() -> tuple[Part, ...]:
 
 
 def saving(older_than: str = "") -> str:
-    """Say which sessions the nightly run saves, or would with what `setup` sets.
+    """Say which sessions the nightly run saves with the settings as `setup` leaves them.
 
-    `older_than` is as in `plan`.
+    `older_than` is as in `plan`. Nothing is said where the settings cannot be changed.
     """
-    margin: float | None = None
-    age = units.age(older_than) if older_than else None
-    with suppress(SessrotateError):
-        found = config.read(None).settings.archive
-        margin, age = found.before_cleanup, age if found.older_than is None else found.older_than
-    margin = _MARGIN if margin is None else margin
-    return clients.in_place().cleanup.in_force().saving(margin, older_than=age)
+    try:
+        planned = _setting(frozenset({"saving"}), older_than)
+        found = config.parsed(_text(planned.after or b"")).archive
+    except SessrotateError:
+        return ""
+    if found.before_cleanup is None:  # which only a line of somebody else's says
+        return (
+            "Sessions are not saved before Claude Code deletes them: `before_cleanup = false` in "
+            f"{printable(str(planned.path), 1000)} turns that off. Remove that line, then run "
+            "`sessrotate setup` again."
+        )
+    rule = clients.in_place().cleanup.in_force()
+    return rule.saving(found.before_cleanup, older_than=found.older_than)
 
 
 def completed(wanted: frozenset[str]) -> frozenset[str]:

@@ -21,6 +21,7 @@ from sessrotate.clients.in_place import Cleanup
 from sessrotate.errors import SessrotateError
 from sessrotate.hook import installation
 from sessrotate.job import config, run_log
+from sessrotate.job.config import Key, Loaded
 from sessrotate.job.schedule.installed import installed
 from sessrotate.reports import next_steps
 from sessrotate.reports.next_steps import OnDisk
@@ -96,14 +97,22 @@ def _others(taken: Sequence[OnDisk]) -> Iterator[Setting]:
 def _compressed() -> str:
     """Say whether each run compresses sessions that nobody uses."""
     try:
-        after = config.read(None).settings.codex.compress_after
+        loaded = config.read(None)
     except SessrotateError:
         return "unknown"
+    after = loaded.settings.codex.compress_after
     if unread := clients.cold().unread_by(time.time()):
         return f"only by `tidy SESSION`. {unread}"
     if after is None:
-        return "by `tidy`; `sessrotate setup` has each run do it"
+        off = _turned_off(loaded, automation.COMPRESS_AFTER)
+        by_tidy = "by `tidy`; `sessrotate setup` has each run do it"
+        return f"only by `tidy SESSION`, because of {off}" if off else by_tidy
     return f"by `tidy`, and by each run once unused for {units.days(max(after, units.DAY))}"
+
+
+def _turned_off(loaded: Loaded, key: Key) -> str:
+    """Return the line that turns a setting off, which `setup` leaves alone; empty if none does."""
+    return f"`{key.name} = false` in {loaded.path}" if key.title in loaded.settings.lines else ""
 
 
 def _counted(name: str, number: int) -> Setting:
@@ -143,11 +152,13 @@ def _doomed(rule: Cleanup, now: float) -> Setting:
 def _saved(rule: Cleanup) -> str:
     """Say whether the nightly run puts sessions away before the client deletes them."""
     try:
-        rules = config.read(None).settings.archive
+        loaded = config.read(None)
     except SessrotateError:
         return "unknown"
+    rules = loaded.settings.archive
     if (margin := rules.before_cleanup) is None:
-        return "no: `sessrotate setup` changes that"
+        off = _turned_off(loaded, automation.SAVING)
+        return f"no, because of {off}" if off else "no: `sessrotate setup` changes that"
     if math.isinf(rule.period):
         return "by each run; the client deletes nothing now"
     after = min(rule.saved_after(margin), max(rules.older_than or math.inf, units.DAY))
