@@ -426,6 +426,17 @@ def test_what_setup_says_of_saving_is_what_its_settings_say(home: Home) -> None:
     assert (refused.code, "puts a session away" in refused.out) == (77, False)
 
 
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("value", ['"7d"', '"12h"', "false"])
+def test_a_margin_of_ours_that_somebody_has_edited_stays(value: str) -> None:
+    assert called("setup", "--yes").code == 0
+    path = user_folders.config_file()
+    edited = path.read_text().replace('\nbefore_cleanup = "3d"', f"\nbefore_cleanup = {value}")
+    path.write_text(edited)
+    called("setup", "--yes")
+    assert path.read_text() == edited
+
+
 def test_a_weekly_run_is_said_to_be_too_late_to_save_and_stays_weekly(home: Home) -> None:
     assert called("setup", "--yes").code == 0
     said = called("schedule", "install", "--every", "weekly")

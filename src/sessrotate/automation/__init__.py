@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 _MARGIN: Final = 3 * units.DAY
 """How many seconds before the client would delete a session it is put away, at most."""
 
+_UNUSED: Final = "7d"
+"""How long a session of Codex is unused before it is compressed."""
+
 SAVING, OLDER_THAN, COMPRESS_AFTER = (
     next(key for key in config.KEYS if key.title == title)
     for title in ("archive.before_cleanup", "archive.older_than", "codex.compress_after")
@@ -281,7 +284,8 @@ def _setting(parts: frozenset[str], older_than: str) -> Change:
     after = config.commented() if data is None else _text(data)
     with _named(path):
         for key, given in _wanted(parts, older_than):
-            after = without(after, key)  # of ours, so that it fits the client's period now
+            if not _is_edited(after, key):
+                after = without(after, key)  # of ours, so that it fits the client's period now
             if not is_setting_there(after, key):
                 after = with_setting(after, key, given)
     return Change(path, target, data, after.encode(), None)
@@ -289,18 +293,31 @@ def _setting(parts: frozenset[str], older_than: str) -> Change:
 
 def _wanted(parts: frozenset[str], older_than: str) -> Iterator[tuple[Key, str]]:
     if "saving" in parts:
-        yield SAVING, _margin()
+        yield SAVING, _margin(clients.in_place().cleanup.in_force().period)
         if older_than:
             yield OLDER_THAN, older_than
     if "codex" in parts:
-        yield COMPRESS_AFTER, "7d"
+        yield COMPRESS_AFTER, _UNUSED
 
 
-def _margin() -> str:
+def _is_edited(text: str, key: Key) -> bool:
+    """Tell whether somebody has changed what `setup` had written: it is theirs then, mark or not.
+
+    An age was chosen by a person, who has just chosen another one.
+    """
+    value = config.written(config.parsed(text).value(key))
+    ours = {SAVING: _MARGINS, COMPRESS_AFTER: {_UNUSED}}
+    return is_setting_there(text, key) and key in ours and value not in ours[key]
+
+
+def _margin(period: float) -> str:
     """Return the setting that saves sessions in time: in days if that is a whole number."""
-    third = clients.in_place().cleanup.in_force().period / 3
-    hours = max(1, int((min(_MARGIN, third) or _MARGIN) // 3600))
-    return f"{hours}h" if hours % 24 or not hours else f"{hours // 24}d"
+    hours = max(1, int((min(_MARGIN, period / 3) or _MARGIN) // 3600))
+    return f"{hours}h" if hours % 24 else f"{hours // 24}d"
+
+
+_MARGINS: Final = {_margin(days * units.DAY) for days in range(1, 10)}
+"""What `setup` writes, whatever whole number of days the client's period is."""
 
 
 def _unset() -> Change:
