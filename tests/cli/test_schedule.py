@@ -198,6 +198,17 @@ def test_a_unit_that_is_masked_is_left_alone(linux: Machine) -> None:
     assert_one_sentence(linux.run("install"), 77)
 
 
+def test_a_unit_that_is_a_link_stays_one(linux: Machine) -> None:
+    assert linux.run("install").code == 0
+    unit = linux.units / "sessrotate.timer"
+    kept = linux.home / "dotfiles.timer"
+    unit.rename(kept)
+    unit.symlink_to(kept)
+    assert linux.run("install", "--every", "weekly").code == 0
+    assert unit.is_symlink()
+    assert "OnCalendar=weekly" in kept.read_text()
+
+
 BROKEN: Final = '#!/bin/sh\necho "Failed to connect to bus: \x1b[31mNo medium found" >&2\nexit 1\n'
 
 

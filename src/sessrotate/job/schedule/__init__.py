@@ -259,9 +259,10 @@ def _write(files: Mapping[Path, bytes | None]) -> None:
         if data is None:
             _remove((path,))
         elif _content(path) != data:
-            inside.check_owner(path)
-            fs.create_folder(path.parent)
-            fs.create_file_at_once(path, data)
+            target = Path(os.path.realpath(path))  # a link stays a link: dotfiles often are
+            inside.check_owner(target)
+            fs.create_folder(target.parent)
+            fs.create_file_at_once(target, data)
 
 
 def _remove(paths: tuple[Path, ...]) -> None:
