@@ -498,6 +498,19 @@ def test_units_that_are_not_whole_or_that_nothing_starts_are_said_and_mended(
     assert called("doctor").code == 0
 
 
+@pytest.mark.usefixtures("home")
+def test_a_dry_run_shows_what_would_go_of_a_unit_that_somebody_edited() -> None:
+    assert called("setup", "--yes").code == 0
+    service = schedule.units() / "sessrotate.service"
+    written = service.read_text()
+    service.write_text(written.replace("Nice=19", "Nice=5"))
+    shown = called("setup", "--dry-run").out
+    assert f"--- {service}\n" in shown
+    assert "-Nice=5\n+Nice=19\n" in shown
+    assert "sessrotate.timer" not in shown.partition("Would write")[0]
+    assert "Nice=5" not in called("setup", "--remove", "--dry-run").out
+
+
 def test_after_a_removal_a_line_of_cron_that_still_runs_is_named(
     home: Home, tmp_path: Path
 ) -> None:

@@ -110,6 +110,9 @@ def _difference(planned: Automation) -> Iterator[str]:
             yield f"A new {name} with every setting explained, and:"
         before = config.commented().encode() if is_new else change.before
         yield from render.difference(change.path, before, change.after)
+    if planned.schedule is not None and not planned.removes:
+        for path, now, then in planned.schedule.changed:
+            yield from render.difference(path, now, then)
 
 
 def _running() -> int:

@@ -13,7 +13,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -75,6 +75,14 @@ class Plan(Struct, frozen=True):
         """Whether all files exist as planned, and the system starts what they say."""
         is_started = all(os.path.lexists(path) for path in self.debris[:1])
         return is_started and all(_content(path) == data for path, data in self.files)
+
+    @property
+    def changed(self) -> Iterator[tuple[Path, bytes, bytes]]:
+        """The files that are there and not as planned: each with its content, before and after."""
+        for path, data in self.files:
+            before = _content(path)
+            if before is not None and before != data:
+                yield path, before, data
 
     @property
     def is_absent(self) -> bool:
