@@ -178,6 +178,7 @@ def test_a_part_that_fails_keeps_nobody_from_the_others(home: Home) -> None:
     [
         ('# mine\n[archive]\nolder_than = "90d"\n[prune]\nkeep_last = 3\n', False),
         ('[archive]\nbefore_cleanup = "9d"\n', True),
+        ('\ufeff[archive]\nolder_than = "90d"\n', False),
     ],
 )
 def test_settings_of_ones_own_stay_and_only_our_line_goes(own: str, is_set: bool) -> None:

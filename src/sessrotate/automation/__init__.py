@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import Struct
 
 from sessrotate import clients, units
-from sessrotate.clients.common import is_folder
+from sessrotate.clients.common import BOM, is_folder
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable, storage
 from sessrotate.hook import call, installation
 from sessrotate.hook.installation import Change
@@ -288,7 +288,7 @@ def _setting(parts: frozenset[str], older_than: str) -> Change:
                 after = without(after, key)  # of ours, so that it fits the client's period now
             if not is_setting_there(after, key):
                 after = with_setting(after, key, given)
-    return Change(path, target, data, after.encode(), None)
+    return Change(path, target, data, installation.begin(data) + after.encode(), None)
 
 
 def _wanted(parts: frozenset[str], older_than: str) -> Iterator[tuple[Key, str]]:
@@ -326,8 +326,9 @@ def _unset() -> Change:
         return Change(path, target, data, data, None)
     with _named(path):
         left = without_ours(_text(data))
-    is_ours_alone = left == config.commented() and left.encode() != data and path == target
-    return Change(path, target, data, None if is_ours_alone else left.encode(), None)
+    after = installation.begin(data) + left.encode()
+    is_ours_alone = left == config.commented() and after != data and path == target
+    return Change(path, target, data, None if is_ours_alone else after, None)
 
 
 @contextmanager
@@ -353,7 +354,7 @@ def _settings() -> tuple[Path, Path, bytes | None]:
 
 def _text(data: bytes) -> str:
     try:
-        return data.decode()
+        return data.removeprefix(BOM).decode()
     except UnicodeDecodeError:
         path = printable(str(user_folders.config_file()))
         raise RefusedError(f"{path} is not UTF-8, which TOML must be: fix that first.") from None

@@ -298,7 +298,7 @@ def plan_install(least: str) -> Change:
     with _named(path):
         text = "{}\n" if before is None else _text(before)
         try:
-            after = _begin(before) + install(text, line).encode()
+            after = begin(before) + install(text, line).encode()
         except UnicodeEncodeError:
             raise RefusedError(
                 f"{printable(line)} is not UTF-8, which JSON must be: install sessrotate elsewhere."
@@ -320,7 +320,7 @@ def plan_remove() -> Change:
         left = remove(text, known)
     if left not in {text, known} and left.strip() == "{}" and not path.is_symlink():
         return Change(path, target, before, None, None)
-    return Change(path, target, before, _begin(before) + left.encode(), None)
+    return Change(path, target, before, begin(before) + left.encode(), None)
 
 
 def execute(change: Change) -> None:
@@ -404,7 +404,7 @@ def _content(path: Path) -> bytes | None:
         return None
 
 
-def _begin(data: bytes | None) -> bytes:
+def begin(data: bytes | None) -> bytes:
     """Return the mark that an editor put before the text, if there is one: it stays."""
     return BOM if data is not None and data.startswith(BOM) else b""
 
