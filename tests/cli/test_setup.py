@@ -309,6 +309,31 @@ def test_what_silences_the_hook_is_said_at_once(home: Home) -> None:
     assert "disableAllHooks" in finding["detail"]
 
 
+@pytest.mark.parametrize("way", ["i", "a", "link"])
+@pytest.mark.parametrize("name", ["settings.json", "config.toml"])
+def test_a_file_that_cannot_be_replaced_is_refused_before_anything_is_written(
+    home: Home, tmp_path: Path, name: str, way: str
+) -> None:
+    path = settings(home) if name == "settings.json" else user_folders.config_file()
+    write(path, b"{}" if name == "settings.json" else b"[prune]\n")
+    if way == "link":
+        os.link(path, tmp_path / "second")
+    else:
+        homes.flagged(path, f"+{way}")
+    before = snapshot(path.parent)
+    try:
+        for words in (("--dry-run",), ("--yes",)):
+            ended = called("setup", *words)
+            assert ended.code == 77
+            assert ("a hard link" if way == "link" else "chattr") in ended.err
+            assert str(path) in ended.err
+        assert snapshot(path.parent) == before
+    finally:
+        if way != "link":
+            homes.flagged(path, f"-{way}")
+    assert units()  # the others are done
+
+
 def test_settings_in_somebody_elses_store_are_named_with_what_to_add(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -109,15 +108,8 @@ def lsattr(path: Path) -> str:
     return told.split()[0].replace("e", "") if told else ""
 
 
-def flagged(path: Path, flags: str) -> None:
-    if shutil.which("chattr") is None or shutil.which("lsattr") is None:
-        pytest.skip("there is no chattr")
-    if subprocess.run(["chattr", flags, path], capture_output=True, check=False).returncode:
-        pytest.skip("the flags of a file cannot be set here")
-
-
 def test_the_live_file_keeps_its_flags(home: Home) -> None:
-    flagged(home.live, "+dA")
+    homes.flagged(home.live, "+dA")
     before = lsattr(home.live)
     assert {"d", "A"} <= set(before)
     home.rotate()
@@ -128,17 +120,17 @@ def test_the_live_file_keeps_its_flags(home: Home) -> None:
 
 @pytest.mark.parametrize("flag", ["i", "a"])
 def test_a_file_that_must_not_be_changed_is_refused(home: Home, flag: str) -> None:
-    flagged(home.live, f"+{flag}")
+    homes.flagged(home.live, f"+{flag}")
     try:
         homes.refused(home, "chattr")
     finally:
-        flagged(home.live, f"-{flag}")
+        homes.flagged(home.live, f"-{flag}")
 
 
 def test_flags_that_cannot_be_kept_stop_everything(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flagged(home.live, "+d")
+    homes.flagged(home.live, "+d")
     before = snapshot(home.config)
     real, setting = fcntl.ioctl, 0x40086602
 

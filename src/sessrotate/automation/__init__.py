@@ -23,7 +23,7 @@ from sessrotate import clients, units
 from sessrotate.clients.common import BOM, is_folder
 from sessrotate.errors import RefusedError, SessrotateError, WrongUsageError, printable, storage
 from sessrotate.hook import call, installation
-from sessrotate.hook.installation import Change
+from sessrotate.hook.installation import Change, checked
 from sessrotate.job import config, schedule
 from sessrotate.job.config import Key
 from sessrotate.job.schedule import Plan
@@ -288,7 +288,8 @@ def _setting(parts: frozenset[str], older_than: str) -> Change:
                 after = without(after, key)  # of ours, so that it fits the client's period now
             if not is_setting_there(after, key):
                 after = with_setting(after, key, given)
-    return Change(path, target, data, installation.begin(data) + after.encode(), None)
+    made = installation.begin(data) + after.encode()
+    return checked(Change(path, target, data, made, None))
 
 
 def _wanted(parts: frozenset[str], older_than: str) -> Iterator[tuple[Key, str]]:
@@ -328,7 +329,7 @@ def _unset() -> Change:
         left = without_ours(_text(data))
     after = installation.begin(data) + left.encode()
     is_ours_alone = left == config.commented() and after != data and path == target
-    return Change(path, target, data, None if is_ours_alone else after, None)
+    return checked(Change(path, target, data, None if is_ours_alone else after, None))
 
 
 @contextmanager

@@ -304,7 +304,8 @@ def plan_install(least: str) -> Change:
                 f"{printable(line)} is not UTF-8, which JSON must be: install sessrotate elsewhere."
             ) from None
         is_first = before is not None and not any(commands(text).values())
-    return Change(path, target, before, after, _backup(path) if is_first else None, installs=True)
+    backup = _backup(path) if is_first else None
+    return checked(Change(path, target, before, after, backup, installs=True))
 
 
 def plan_remove() -> Change:
@@ -319,8 +320,27 @@ def plan_remove() -> Change:
         known = None if first is None else first.removeprefix(BOM).decode(errors="replace")
         left = remove(text, known)
     if left not in {text, known} and left.strip() == "{}" and not path.is_symlink():
-        return Change(path, target, before, None, None)
-    return Change(path, target, before, begin(before) + left.encode(), None)
+        return checked(Change(path, target, before, None, None))
+    return checked(Change(path, target, before, begin(before) + left.encode(), None))
+
+
+def checked(change: Change) -> Change:
+    """Return a change; raise RefusedError if its file cannot be replaced by another one."""
+    if change.before is None or change.is_nothing:
+        return change
+    name = printable(str(change.target))
+    with storage("read the settings"), change.target.open("rb") as file:
+        if os.fstat(file.fileno()).st_nlink > 1:
+            raise RefusedError(
+                f"{name} has a second name (a hard link), which would keep the old settings: "
+                "replace one of them by a copy or a symbolic link."
+            )
+        if fs.is_fixed(file.fileno()):
+            raise RefusedError(
+                f"{name} is protected from changes (lsattr shows i or a): remove that with chattr, "
+                "then try again."
+            )
+    return change
 
 
 def execute(change: Change) -> None:
@@ -386,13 +406,7 @@ def _read() -> tuple[Path, Path, bytes | None]:
     with storage("read the settings"):
         path = path.absolute()
         target = Path(os.path.realpath(path))
-        data = _content(target)
-        if data is not None and target.stat().st_nlink > 1:
-            raise RefusedError(
-                f"{printable(str(target))} has a second name (a hard link), which would keep the "
-                "old settings: replace one of them by a copy or a symbolic link."
-            )
-    return path, target, data
+        return path, target, _content(target)
 
 
 def _content(path: Path) -> bytes | None:
