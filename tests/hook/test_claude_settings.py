@@ -271,6 +271,34 @@ def test_an_entry_that_calls_our_hook_is_ours(line: str, event: str) -> None:
     assert installed["hooks"] == {other: BOTH[other] for other in BOTH if other != event}
 
 
+@pytest.mark.parametrize(
+    ("matcher", "is_heard"),
+    [
+        (None, True),
+        ("", True),
+        ("*", True),
+        ("compact", True),
+        ("startup|compact", True),
+        ("^comp", True),
+        ("startup", False),
+        ("comp", False),
+        ("startup|resume", False),
+        ("^startup$", False),
+        ("(", False),
+        (7, False),
+        (["compact"], False),
+    ],
+)
+def test_an_entry_counts_only_where_a_compaction_calls_it(matcher: object, is_heard: bool) -> None:
+    group = {"hooks": [ENTRY]} if matcher is None else {"matcher": matcher, "hooks": [ENTRY]}
+    text = json.dumps({"hooks": {"SessionStart": [group], "SessionEnd": [GROUP]}})
+    assert installation.unheard(text) == ([] if is_heard else ["SessionStart"])
+    installed = installation.install(text, LINE)
+    assert installation.unheard(installed) == []
+    started = json.loads(installed)["hooks"]["SessionStart"]
+    assert started == ([group] if is_heard else [COMPACTED])  # and no other is left
+
+
 @pytest.mark.parametrize("line", NOT_OURS)
 def test_an_entry_that_does_more_or_something_else_is_not(line: str) -> None:
     text = json.dumps(

@@ -22,7 +22,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -106,11 +106,21 @@ def commands(text: str) -> dict[str, list[str]]:
     return {event: [one["command"] for one in _ours(hooks.get(event, []))] for event in EVENTS}
 
 
+def unheard(text: str) -> list[str]:
+    """Return the events at which the client calls none of our entries; raise as `commands`."""
+    hooks = _load(text).get("hooks", {})
+    return [
+        event
+        for event in EVENTS
+        if not any(_ours(each for each in hooks.get(event, []) if _is_heard(each, event)))
+    ]
+
+
 def install(text: str, line: str) -> str:
     """Return the settings with one entry of ours for each of `EVENTS`, which calls this line.
 
-    An existing entry gets the command line and keeps everything else. Raises RefusedError as
-    `commands` does, then with what to add by hand.
+    An existing entry that the client calls gets the command line and keeps everything else. Raises
+    RefusedError as `commands` does, then with what to add by hand.
     """
     try:
         settings = _load(text)
@@ -121,11 +131,12 @@ def install(text: str, line: str) -> str:
     before = _plain(settings)
     for event in EVENTS:
         groups = settings.setdefault("hooks", {}).setdefault(event, [])
-        if (first := next(_ours(groups), None)) is None:
+        first = next(_ours(each for each in groups if _is_heard(each, event)), None)
+        groups[:] = _without(groups, keeping=first)
+        if first is None:
             groups.append(_group(event, line))
         else:
             first["command"] = line
-            groups[:] = _without(groups, keeping=first)
     return text if _plain(settings) == before else _dump(settings, text)
 
 
@@ -165,7 +176,24 @@ def _removed(text: str) -> dict[str, Any]:
 # ── our entries ──────────────────────────────────────────────────────────────────────────────
 
 
-def _ours(groups: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _is_heard(group: dict[str, Any], event: str) -> bool:
+    """Tell whether the client calls a group at what we want to hear of an event.
+
+    As it does: names with `|` between them, or else an expression that is looked for.
+    """
+    wanted, matcher = EVENTS[event].get("matcher"), group.get("matcher") or "*"
+    if wanted is None or matcher == "*":
+        return True
+    if not isinstance(matcher, str):
+        return False
+    if re.fullmatch(r"[\w|]+", matcher, re.ASCII):
+        return wanted in matcher.split("|")
+    with suppress(re.error):
+        return re.search(matcher, wanted) is not None
+    return False
+
+
+def _ours(groups: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     return (entry for group in groups for entry in group["hooks"] if _is_ours(entry))
 
 
@@ -259,7 +287,7 @@ class Change(Struct, frozen=True):
 class Installed(Struct, frozen=True):
     """Our hooks in the settings: their command lines.
 
-    `lacking` are the events that none of them is for, where there are some.
+    `lacking` are the events at which none of them is called, where there are some.
     """
 
     path: Path
@@ -284,8 +312,7 @@ def installed() -> Installed:
         text = _text(data)
         ours = commands(text)
         lines = tuple(dict.fromkeys(line for found in ours.values() for line in found))
-        lacking = tuple(event for event, found in ours.items() if lines and not found)
-        return Installed(path, lines, lacking)
+        return Installed(path, lines, tuple(unheard(text)) if lines else ())
 
 
 def plan_install(least: str) -> Change:
