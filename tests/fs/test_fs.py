@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -16,6 +17,7 @@ import pytest
 from sessrotate import fs, platforms
 from sessrotate.fs import exact, files
 from support import homes
+from support.crash.changes import Faults
 from support.portable import lack
 
 if TYPE_CHECKING:
@@ -103,6 +105,41 @@ def test_modes_are_private_whatever_the_umask(tmp_path: Path) -> None:
         os.umask(before)
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "a/b", "a/b/f")]
     assert modes == [0o700, 0o700, 0o600]
+
+
+@pytest.mark.parametrize("fault", [lambda: OSError(errno.EIO, "x"), KeyboardInterrupt])
+def test_a_failure_leaves_no_draft_and_the_old_file(
+    tmp_path: Path, fault: Callable[[], BaseException]
+) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+    for at in range(2, 20):  # the second call creates the draft
+        faults = Faults(at, fault, lasting=False)
+        with faults.installed(), contextlib.suppress(OSError, KeyboardInterrupt):
+            fs.create_file_at_once(path, b"new")
+        assert [name.name for name in tmp_path.iterdir()] == ["x"]
+        assert path.read_bytes() in {b"old", b"new"}
+        if not faults.failed:
+            break
+    else:
+        pytest.fail("it never ended")
+
+
+def test_a_failure_leaves_the_draft_of_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = tmp_path / "x.partial"
+
+    def full(_fd: int, _data: object) -> int:
+        draft.unlink()
+        draft.write_text("theirs")
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(OSError, match="full"):
+            fs.create_file_at_once(tmp_path / "x", b"new")
+    assert draft.exists()
 
 
 def test_a_place_that_was_left_free_is_filled_in(tmp_path: Path) -> None:

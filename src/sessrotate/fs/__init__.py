@@ -114,11 +114,26 @@ def create_file(path: Path, data: bytes) -> None:
 
 
 def create_file_at_once(path: Path, data: bytes) -> None:
-    """Create or replace a file that is never, not even after a crash, there with other content."""
+    """Create or replace a file that is never, not even after a crash, there with other content.
+
+    A crash may leave a draft, which the next call removes; a failure leaves none.
+    """
     draft = path.with_name(path.name + _PARTIAL)
     draft.unlink(missing_ok=True)
-    create_file(draft, data)
-    draft.rename(path)
+    file = NewFile(draft)
+    is_ours = same_as(os.fstat(file.fd))
+    try:
+        with file:
+            file.append(data)
+            file.sync()
+        sync_folder(path.parent)
+        draft.rename(path)
+    except BaseException:
+        # Another process that writes this file has the same name for its draft, which stays.
+        with contextlib.suppress(OSError):
+            if is_ours(draft):
+                draft.unlink()
+        raise
     sync_folder(path.parent)
 
 
