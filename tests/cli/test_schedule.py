@@ -226,14 +226,19 @@ def test_a_system_that_cannot_be_told_leaves_everything_as_it_was(
         linux.tool("systemctl", tool)
     ended = linux.run("install")
     assert (ended.code, ended.out) == (74, "")
+    assert linux.files() == before
+    assert linux.units.exists() == was_there
+    if was_there:
+        is_told = tool not in {None, BROKEN}
+        assert ("The schedule stays as it was" in ended.err) == is_told
+        assert ("run `systemctl --user daemon-reload` in a login session" in ended.err) != is_told
+        return
     said, line = ended.err.splitlines()
     assert said.endswith(
         "Nothing was changed. Run this again in a login session, or use `crontab -e` to add this "
         "line:"
     )
     assert line.strip() == schedule_line(linux)
-    assert linux.files() == before
-    assert linux.units.exists() == was_there
 
 
 def schedule_line(machine: Machine) -> str:
@@ -348,6 +353,26 @@ def test_on_macos_it_is_an_agent(mac: Machine) -> None:
     assert not (mac.home / "loaded").exists()
     assert not path.exists()
     assert not mac.xdg.exists()
+
+
+@pytest.mark.parametrize("refuses", ["weekly", "daily"])
+def test_an_agent_that_macos_does_not_take_leaves_the_old_one_loaded_or_says_so(
+    mac: Machine, refuses: str
+) -> None:
+    path = mac.home / "Library" / "LaunchAgents" / "sessrotate.plist"
+    assert mac.run("install", "--every", "daily", **DARWIN).code == 0
+    old = path.read_bytes()
+    # It refuses what is new alone, or everything.
+    is_new = "grep -q Weekday" if refuses == "weekly" else "true"
+    refusal = f'bootstrap) if PATH=/usr/bin:/bin {is_new} "$3"; then exit 5; fi; '
+    mac.tool("launchctl", LAUNCHCTL.replace("bootstrap) ", refusal))
+    ended = mac.run("install", "--every", "weekly", **DARWIN)
+    assert ended.code == 74
+    assert path.read_bytes() == old
+    assert (mac.home / "loaded").exists() == (refuses == "weekly")
+    assert ("The schedule stays as it was" in ended.err) == (refuses == "weekly")
+    assert ("run `launchctl bootstrap" in ended.err) == (refuses == "daily")
+    assert "crontab" not in ended.err
 
 
 def test_doctor_says_where_the_schedule_is(linux: Machine) -> None:

@@ -226,11 +226,32 @@ def install(planned: Plan) -> None:
     problem = _tell(planned.enable)
     if problem is not None:
         _put_back(planned, before)
-        _tell(planned.forget)
-        raise StorageError(
-            f"{problem} Nothing was changed. Run this again in a login session, or use "
-            f"`crontab -e` to add this line:\n  {planned.line}"
-        )
+        advice = _again(planned) if None not in before.values() else _anew(planned)
+        raise StorageError(f"{problem} {advice}")
+
+
+def _anew(planned: Plan) -> str:
+    """Forget what was tried where nothing was before; return what to say of that."""
+    _tell(planned.forget)
+    return (
+        "Nothing was changed. Run this again in a login session, or use `crontab -e` to add this "
+        f"line:\n  {planned.line}"
+    )
+
+
+def _again(planned: Plan) -> str:
+    """Have the system read the files from before again; return what to say of that.
+
+    launchd has let go of the old agent by now, and starts only what it is given.
+    """
+    commands = planned.forget or planned.enable
+    if _tell(commands) is None:
+        return "The schedule stays as it was: run this again in a login session."
+    told = " and ".join(f"`{command}`" for command in commands if not command.may_fail)
+    return (
+        "The files are as before, but the system may not start the job any more: run "
+        f"{told} in a login session, then run this again."
+    )
 
 
 def remove(planned: Plan) -> None:
