@@ -414,6 +414,10 @@ HOSTILE: Final[dict[str, Callable[[Home], bytes]]] = {
     "another session's id": lambda home: document(home, session_id=ID.replace("5", "6")),
     "an id that is a path": lambda home: document(home, session_id=f"../x/{ID}"),
     "an id that is none": lambda home: document(home, session_id={"a": 1}),
+    "a number, and no such file": lambda home: document(
+        home, session_id=7, transcript_path=f"{home.live}l"
+    ),
+    "a list, and no path": lambda home: document(home, session_id=[ID], transcript_path=None),
     "a relative path": lambda home: document(
         home, transcript_path=str(home.live.relative_to(home.config))
     ),

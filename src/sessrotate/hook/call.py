@@ -152,7 +152,7 @@ def wanted(data: bytes, least: int) -> Call | None:
         is_ours = awaits or _event(found) == _ENDED
         path, others = named or "", list[str]()
         is_path = isinstance(path, str) and (path == "" or os.path.isabs(path))  # noqa: PTH117
-        if not is_ours or not is_path:
+        if not is_ours or not is_path or not isinstance(session, str):
             return None
         try:
             status = os.lstat(path)
