@@ -173,6 +173,12 @@ def test_without_memory_a_text_in_a_usual_style_is_the_same_again(text: str) -> 
         assert installation.remove(installation.install(style, LINE), None) == style
 
 
+def test_a_text_that_was_formatted_anew_keeps_its_new_form() -> None:
+    before = '{"model": "opus",   "n": 1}'
+    anew = json.dumps(json.loads(installation.install(before, LINE)), indent=4)
+    assert installation.remove(anew, before) == json.dumps(json.loads(before), indent=4)
+
+
 def test_what_was_emptied_since_is_no_husk_that_was_there_before() -> None:
     before = '{"hooks": {"Stop": []}}'
     emptied = installation.install("{}", LINE)

@@ -149,14 +149,16 @@ def remove(text: str, before: str | None) -> str:
     """Return the settings without our entries, and without objects that only held them.
 
     `before` is the text before the first installation, if it is known; it is returned if it says
-    the same, but for objects that hold nothing. Raises RefusedError as `commands` does.
+    the same, but for objects that hold nothing, and nobody has formatted the text anew since.
+    Raises RefusedError as `commands` does.
     """
     if not any(commands(text).values()):
         return text
     left = _removed(text)
     if before is not None:
         with suppress(RefusedError):
-            if _plain(_removed(before)) == _plain(left):
+            is_as_written = _dump(_load(text), before) == text
+            if is_as_written and _plain(_removed(before)) == _plain(left):
                 return before
     return _dump(left, text)
 
