@@ -241,6 +241,15 @@ def test_a_system_that_cannot_be_told_leaves_everything_as_it_was(
     assert line.strip() == schedule_line(linux)
 
 
+def test_a_tool_that_does_nothing_and_says_so_to_nobody_is_no_schedule(linux: Machine) -> None:
+    linux.tool("systemctl", "#!/bin/sh\nexit 0\n")
+    ended = linux.run("install")
+    assert (ended.code, ended.out) == (74, "")
+    assert "reported success, but it starts nothing. Nothing was changed." in ended.err
+    assert schedule_line(linux) in ended.err
+    assert not linux.units.exists()
+
+
 def schedule_line(machine: Machine) -> str:
     variables = {
         name: machine.env[name]

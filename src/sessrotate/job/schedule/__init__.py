@@ -224,6 +224,8 @@ def install(planned: Plan) -> None:
         _put_back(planned, before)
         raise
     problem = _tell(planned.enable)
+    if problem is None and not planned.is_installed:  # a stand-in that says yes to everything
+        problem = f"`{planned.enable[-1]}` reported success, but it starts nothing."
     if problem is not None:
         _put_back(planned, before)
         advice = _again(planned) if None not in before.values() else _anew(planned)
