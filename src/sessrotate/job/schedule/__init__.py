@@ -244,14 +244,14 @@ def _anew(planned: Plan) -> str:
 def _again(planned: Plan) -> str:
     """Have the system read the files from before again; return what to say of that.
 
-    launchd has let go of the old agent by now, and starts only what it is given.
+    systemd goes on with the old ones even where it cannot be reached. launchd has let go of the old
+    agent by now, and starts only what it is given.
     """
-    commands = planned.forget or planned.enable
-    if _tell(commands) is None:
+    if _tell(planned.forget or planned.enable) is None or planned.forget:
         return "The schedule stays as it was: run this again in a login session."
-    told = " and ".join(f"`{command}`" for command in commands if not command.may_fail)
+    told = " and ".join(f"`{command}`" for command in planned.enable if not command.may_fail)
     return (
-        "The files are as before, but the system may not start the job any more: run "
+        "The files are as before, but the system does not start the job any more: run "
         f"{told} in a login session, then run this again."
     )
 
