@@ -41,9 +41,6 @@ _LOCAL: Final = {
 }
 """File systems that no other machine writes to. Any other may have writers on another side."""
 
-_OF_A_CONTAINER: Final = {"overlay", "tmpfs", "aufs"}
-"""File systems that no other container sees."""
-
 Verdict = Literal["runs", "unknown", "stale"]
 
 
@@ -164,7 +161,7 @@ class Processes:
 
     def verdict(self, told: Registration) -> Verdict:
         """Return whether a registered client runs."""
-        is_network, is_private = reach(told.file)
+        is_network = is_beyond(told.file)
         boot = _boot()
         seen = Evidence(
             processes=(_is_same(told, told.pid),) if _exists(told.pid) else (),
@@ -177,7 +174,8 @@ class Processes:
             is_here = told.folder is not None and os.path.isdir(told.folder)  # noqa: PTH112
             return verdict(replace(seen, sees_all=is_here and not is_network))
         inner = tuple(_is_same(told, pid) for pid in self._of_containers(told.pid))
-        sees_all = is_private or (not is_network and _is_outermost())
+        # Not by the kind of file system: even a container's own root may be bound into another.
+        sees_all = not is_network and _is_outermost()
         return verdict(replace(seen, processes=seen.processes + inner, sees_all=sees_all))
 
     def _of_containers(self, number: int) -> list[int]:
@@ -249,13 +247,10 @@ def _is_outermost() -> bool:
     return is_first and (PROC / "1").exists()  # or those of other users are hidden (`hidepid`)
 
 
-def reach(file: Path) -> tuple[bool, bool]:
-    """Return whether another machine may write to a file, and whether only this container sees it.
-
-    What cannot be told may be written to by anybody.
-    """
+def is_beyond(file: Path) -> bool:
+    """Tell whether another machine may write to a file. If that cannot be told, it may."""
     kind = _file_system(file)
-    return kind not in _LOCAL and (kind is not None or PROC.is_dir()), kind in _OF_A_CONTAINER
+    return kind not in _LOCAL and (kind is not None or PROC.is_dir())
 
 
 def is_shared(fd: int) -> bool:
