@@ -35,6 +35,9 @@ _LATEST: Final = 1e14
 _FIRST_NAMESPACE: Final = "pid:[4026531836]"
 """PROC_PID_INIT_INO of the kernel: whoever is in it sees the processes of all containers."""
 
+_KERNELS: Final = 0x00200000
+"""PF_KTHREAD of the kernel, in field 9 of /proc/PID/stat: a thread of its own, and no program."""
+
 _LOCAL: Final = {
     *("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "nilfs2"),
     *("tmpfs", "ramfs", "overlay", "aufs", "vfat", "msdos", "exfat", "ntfs3", "hfs", "hfsplus"),
@@ -64,11 +67,12 @@ class Registration(Struct, frozen=True):
 class Evidence(Struct, frozen=True):
     """What this system shows about a registration.
 
-    `processes` are those with its number, here or in a container that is seen from here: whether
-    each began when the client says, None where that cannot be compared. `is_ours` says whether it
-    registered in our namespace, None if it does not tell. `is_older` says that it registered
-    before the only machine that can have written it was started; `sees_all`, that every process
-    that may use the folder is seen from here.
+    `processes` are those with its number, here or in a container that is seen from here: True for
+    one that began when the client says, or where that cannot be compared; False for one that
+    provably is another; None for one that began at another time by a clock that may have been set
+    since. `is_ours` says whether it registered in our namespace, None if it does not tell.
+    `is_older` says that it registered before the only machine that can have written it was
+    started; `sees_all`, that every process that may use the folder is seen from here.
     """
 
     processes: tuple[bool | None, ...] = ()
@@ -84,16 +88,20 @@ def verdict(seen: Evidence) -> Verdict:
     |--------------------------------------|------------------------------------------|---------|
     | began when the client says           |                                          | runs    |
     | is there, and cannot be compared     |                                          | runs    |
-    | there is none, or one of other times | it registered in our namespace           | stale   |
-    | there is none, or one of other times | it registered before the machine started | stale   |
-    | there is none, or one of other times | it registered in another namespace       | unknown |
-    | there is none, or one of other times | all that may use the folder are seen     | stale   |
-    | there is none, or one of other times | not all are (a container, a network)     | unknown |
+    | is there, of another time by clocks  |                                          | unknown |
+    | there is none, or provably another   | it registered in our namespace           | stale   |
+    | there is none, or provably another   | it registered before the machine started | stale   |
+    | there is none, or provably another   | it registered in another namespace       | unknown |
+    | there is none, or provably another   | all that may use the folder are seen     | stale   |
+    | there is none, or provably another   | not all are (a container, a network)     | unknown |
 
-    Times are the same if the clock ticks are, or without those within a minute, either way.
+    Without ticks, times are the same within a minute. Others prove nothing: a clock that is stepped
+    (a virtual machine goes on, NTP) moves the start of all processes, and that of the machine.
     """
-    if any(began is not False for began in seen.processes):
+    if True in seen.processes:
         return "runs"
+    if None in seen.processes:
+        return "unknown"
     if seen.is_ours or seen.is_older:
         return "stale"
     return "stale" if seen.sees_all and seen.is_ours is None else "unknown"
@@ -162,11 +170,9 @@ class Processes:
     def verdict(self, told: Registration) -> Verdict:
         """Return whether a registered client runs."""
         is_network = is_beyond(told.file)
-        boot = _boot()
         seen = Evidence(
             processes=(_is_same(told, told.pid),) if _exists(told.pid) else (),
             is_ours=told.domain == _domain() if told.domain is not None else None,
-            is_older=not is_network and boot is not None and told.written < boot - _SAME,
         )
         if verdict(seen) != "unknown":
             return verdict(seen)
@@ -174,9 +180,15 @@ class Processes:
             is_here = told.folder is not None and os.path.isdir(told.folder)  # noqa: PTH112
             return verdict(replace(seen, sees_all=is_here and not is_network))
         inner = tuple(_is_same(told, pid) for pid in self._of_containers(told.pid))
-        # Not by the kind of file system: even a container's own root may be bound into another.
-        sees_all = not is_network and _is_outermost()
-        return verdict(replace(seen, processes=seen.processes + inner, sees_all=sees_all))
+        boot = _boot()
+        seen = replace(
+            seen,
+            processes=seen.processes + inner,
+            is_older=not is_network and boot is not None and told.written < boot - _SAME,
+            # Not by the kind of file system: even a container's root may be bound into another.
+            sees_all=not is_network and _is_outermost(),
+        )
+        return verdict(seen)
 
     def _of_containers(self, number: int) -> list[int]:
         """Return the processes (by our numbers) that have this number in a container."""
@@ -194,17 +206,21 @@ class Processes:
 
 
 def _is_same(told: Registration, pid: int) -> bool | None:
-    """Tell whether a process began when a client says; None if that cannot be compared."""
+    """Tell whether a process with its number counts as the client; as in `Evidence.processes`."""
     try:
-        ticks = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[19]
+        fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        flags, ticks = int(fields[6]), fields[19]
         if told.ticks is not None and told.ticks.isdecimal():
             return ticks == told.ticks
+        if flags & _KERNELS:  # they have low numbers, as clients in containers do
+            return False
         boot = _boot()
         if boot is None or told.started is None:
-            return None
-        return abs(boot + int(ticks) / os.sysconf("SC_CLK_TCK") - told.started) <= _SAME
+            return True
+        began = boot + int(ticks) / os.sysconf("SC_CLK_TCK")
+        return abs(began - told.started) <= _SAME or None
     except (OSError, ValueError, IndexError):
-        return None
+        return True
 
 
 def _exists(pid: int) -> bool:
