@@ -148,15 +148,29 @@ def test_a_client_of_another_namespace_counts_until_its_file_goes(home: Home, de
     rotates(home)
 
 
+def of_machine(told: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Have this machine tell this id; return the name of our namespace."""
+    monkeypatch.setattr(registered, "_MACHINE", write(folder / "machine-id", f"{told}\n".encode()))
+    return f"linux:{told}:{Path('/proc/self/ns/pid').readlink()}"
+
+
 @linux
 def test_a_client_of_our_own_namespace_that_is_gone_does_not_count(
-    home: Home, dead: int, monkeypatch: pytest.MonkeyPatch
+    home: Home, dead: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(registered, "_is_outermost", lambda: False)
-    machine = Path("/etc/machine-id")
-    told = machine.read_text().strip() if machine.exists() else ""
-    register(home, dead, pidDomain=f"linux:{told}:{Path('/proc/self/ns/pid').readlink()}")
+    register(home, dead, pidDomain=of_machine("1f" * 16, tmp_path, monkeypatch))
     rotates(home)
+
+
+@linux
+@pytest.mark.parametrize("told", ["", "uninitialized"])
+def test_a_machine_without_an_id_is_not_taken_for_another_without_one(
+    home: Home, dead: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: str
+) -> None:
+    monkeypatch.setattr(registered, "is_beyond", lambda _file: True)
+    file = register(home, dead, pidDomain=of_machine(told, tmp_path, monkeypatch))
+    refused(home, str(file), error=InUseError)
 
 
 @linux

@@ -32,6 +32,10 @@ _SAME: Final = 60.0
 _LATEST: Final = 1e14
 """Milliseconds since 1970 that are a date; what is more cannot be compared."""
 
+_MACHINE: Final = Path("/etc/machine-id")
+_ID: Final = 32
+"""Digits of its id, if it has one."""
+
 _FIRST_NAMESPACE: Final = "pid:[4026531836]"
 """PROC_PID_INIT_INO of the kernel: whoever is in it sees the processes of all containers."""
 
@@ -172,7 +176,7 @@ class Processes:
         is_network = is_beyond(told.file)
         seen = Evidence(
             processes=(_is_same(told, told.pid),) if _exists(told.pid) else (),
-            is_ours=told.domain == _domain() if told.domain is not None else None,
+            is_ours=_is_ours(told),
         )
         if verdict(seen) != "unknown":
             return verdict(seen)
@@ -242,16 +246,23 @@ def _boot() -> float | None:
         return None
 
 
+def _is_ours(told: Registration) -> bool | None:
+    """Tell whether a client registered in our namespace; None if it or this machine tells none."""
+    ours = _domain()
+    if told.domain is None or (ours is None and PROC.is_dir()):  # without, it is Linux's elsewhere
+        return None
+    return told.domain == ours
+
+
 def _domain() -> str | None:
     """Return what 2.1.330 calls the namespace of our processes, None where we cannot tell."""
     try:
-        machine = Path("/etc/machine-id").read_text().strip()
+        machine = _MACHINE.read_text().strip()
+        namespace = os.readlink(PROC / "self/ns/pid")  # noqa: PTH115 - no path
     except (OSError, ValueError):
-        machine = ""
-    try:
-        return f"linux:{machine}:{os.readlink(PROC / 'self/ns/pid')}"  # noqa: PTH115 - no path
-    except OSError:
         return None
+    # Without its id ("uninitialized" in an image), any other machine's namespace has that name.
+    return f"linux:{machine}:{namespace}" if len(machine) == _ID else None
 
 
 def _is_outermost() -> bool:
