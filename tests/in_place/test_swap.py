@@ -15,7 +15,7 @@ import pytest
 from sessrotate.errors import SessrotateError
 from support import command_line, homes
 from support.command_line import boundary, row
-from support.homes import Home, snapshot
+from support.homes import Home, flagged, snapshot
 
 DATA: Final = command_line.session(boundaries=2)
 MORE: Final = row(90) + boundary(91) + row(92)
@@ -122,9 +122,18 @@ def test_the_live_file_keeps_its_flags(home: Home) -> None:
 def test_a_file_that_must_not_be_changed_is_refused(home: Home, flag: str) -> None:
     homes.flagged(home.live, f"+{flag}")
     try:
-        homes.refused(home, "chattr")
+        homes.refused(home, f"{home.live} is protected", "`chattr -i -a`")
     finally:
         homes.flagged(home.live, f"-{flag}")
+
+
+@pytest.mark.parametrize("flag", ["i", "a"])
+def test_a_folder_that_no_file_may_leave_is_named(home: Home, flag: str) -> None:
+    flagged(home.live.parent, f"+{flag}")
+    try:
+        homes.refused(home, f"{home.live.parent} is protected", "`chattr -i -a`")
+    finally:
+        flagged(home.live.parent, f"-{flag}")
 
 
 def test_flags_that_cannot_be_kept_stop_everything(

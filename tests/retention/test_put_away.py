@@ -405,6 +405,22 @@ def test_without_leases_whoever_still_writes_brings_it_back(
     assert home.stitched() == DATA + more
 
 
+@pytest.mark.parametrize(
+    ("name", "flag"), [("subagents/agent-a2.jsonl", "+i"), ("tool-results", "+a"), ("", "+i")]
+)
+def test_nothing_is_put_away_that_could_not_be_compressed(home: Home, name: str, flag: str) -> None:
+    before, path = whole(home), home.live.parent / ID / name
+    homes.flagged(path, flag)
+    try:
+        with pytest.raises(RefusedError, match=rf"^{re.escape(str(path))} is .*`chattr -i -a`\.$"):
+            put_it_away(home)
+        with pytest.raises(RefusedError, match="is protected from changes"):
+            put_away.plan(home.where)
+    finally:
+        homes.flagged(path, flag.replace("+", "-"))
+    assert whole(home) == before
+
+
 def test_links_are_not_put_away(home: Home) -> None:
     side = home.live.parent / ID
     side.rename(home.config / "elsewhere")

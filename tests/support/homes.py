@@ -283,6 +283,14 @@ def _is_of_locks(folder: Path) -> bool:
     )
 
 
+def flagged(path: Path, flags: str) -> None:
+    """Set flags of a file as `chattr` does, or skip the test where that is not possible."""
+    if shutil.which("chattr") is None or shutil.which("lsattr") is None:
+        pytest.skip("there is no chattr")
+    if subprocess.run(["chattr", flags, path], capture_output=True, check=False).returncode:
+        pytest.skip("the flags of a file cannot be set here")
+
+
 def refused(home: Home, *told: str, error: type[SessrotateError] = RefusedError) -> None:
     """Check that a rotation is refused, for all these reasons, and leaves everything alone."""
     before = snapshot(home.config.parent)

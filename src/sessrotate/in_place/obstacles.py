@@ -53,7 +53,7 @@ def of(place: Place, source: Source, given: int) -> Iterator[str]:
     if not platforms.is_ours(status.st_uid):
         yield f"{name} belongs to another user: run this as that user."
     if fs.is_fixed(source.fd):
-        yield f"{name} is protected from changes (lsattr shows i or a): remove that with chattr."
+        yield _protected(place.live)
     # A live file that has left its folder already needs no more of that.
     if os.path.lexists(place.live) and (reason := read_only(place.live.parent)):
         yield reason
@@ -68,9 +68,29 @@ def of(place: Place, source: Source, given: int) -> Iterator[str]:
 
 def read_only(folder: Path) -> str:
     """Return why nothing can go into a folder, or leave it; empty if it can, or is not there."""
+    if reason := protected(folder):  # `+a` lets files come, and none leave or be renamed
+        return reason
     if folder.is_dir() and not os.access(folder, os.W_OK):
         return f"{printable(str(folder))} is read-only for you: make it writable first."
     return ""
+
+
+def protected(path: Path) -> str:
+    """Return why a file or folder cannot be changed or removed; empty if that cannot be told."""
+    with suppress(OSError):  # a link, or nothing that we may read
+        fd = os.open(path, os.O_RDONLY | platforms.NO_LINK | platforms.NO_WAIT)
+        try:
+            return _protected(path) if fs.is_fixed(fd) else ""
+        finally:
+            os.close(fd)
+    return ""
+
+
+def _protected(path: Path) -> str:
+    return (
+        f"{printable(str(path))} is protected from changes (lsattr -d shows i or a): remove that "
+        "with `chattr -i -a`."
+    )
 
 
 def check_name(place: Place) -> None:

@@ -19,6 +19,7 @@ import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -251,11 +252,20 @@ def _obstacles(where: Place, source: Source, items: Mapping[str, os.stat_result]
             yield f"{shown} belongs to another user: run this as that user."
         elif os.path.lexists(moved) and not os.path.samestat(status, moved.lstat()):
             yield f"{shown} and {printable(str(moved))} both exist: merge them into the first."
+        elif reason := _protected(path):
+            yield reason
     if away_file.note(where) is None and (strangers := listing(folder)):
         yield (
             f"{printable(str(folder))} has {printable(strangers[0])}, which does not belong to a "
             "session put away: move it away."
         )
+
+
+def _protected(top: Path) -> str:
+    """Return why what is moved could not be compressed, nor come back; of a folder one reason."""
+    inside = (Path(at, name) for at, *found in os.walk(top) for name in chain(*found))
+    reasons = map(obstacles.protected, chain([top], inside))
+    return next(filter(None, reasons), "")
 
 
 def _move_all(where: Place, wait: float) -> tuple[int, PutAway]:
