@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 import generate_session
-from sessrotate import doctor, find, fs
+from sessrotate import doctor, find, fs, names
 from sessrotate.archive import away_file, place, record, state
 from sessrotate.archive.record import PutAway, Record
 from sessrotate.errors import DamagedError, InUseError, RefusedError, SessrotateError, StorageError
@@ -417,7 +417,8 @@ def test_nothing_is_put_away_that_could_not_be_compressed(home: Home, name: str,
         with pytest.raises(RefusedError, match="is protected from changes"):
             put_away.plan(home.where)
     finally:
-        homes.flagged(path, flag.replace("+", "-"))
+        away = home.where.archive / names.ARCHIVED / ID / name
+        homes.flagged(path if path.exists() else away, flag.replace("+", "-"))
     assert whole(home) == before
 
 
