@@ -552,7 +552,7 @@ def test_what_is_not_one_file_of_ours_is_refused(
     (codex.root / "other").unlink()
     with monkeypatch.context() as patch:
         patch.setattr("sessrotate.platforms.is_ours", lambda _owner: False)
-        with pytest.raises(RefusedError, match="another user"):
+        with pytest.raises(RefusedError, match="another user: run this as that user"):
             compress(codex)
     moved = path.rename(codex.root / "moved")
     path.symlink_to(moved)

@@ -18,13 +18,14 @@ from sessrotate.archive import place, restored
 from sessrotate.archive.place import Place
 from sessrotate.automation.findings import WEEK
 from sessrotate.clients.in_place import Cleanup
-from sessrotate.errors import SessrotateError
+from sessrotate.errors import RefusedError, SessrotateError
 from sessrotate.hook import installation
 from sessrotate.job import config, run_log
 from sessrotate.job.config import Key, Loaded
 from sessrotate.job.schedule.installed import installed
 from sessrotate.reports import next_steps
 from sessrotate.reports.next_steps import OnDisk
+from sessrotate.retention import put_away
 
 _NAMED: Final = 5
 """Sessions that are named of those that the client will delete."""
@@ -145,8 +146,23 @@ def _rule(rule: Cleanup) -> str:
 def _doomed(rule: Cleanup, now: float) -> Setting:
     """Say which sessions the client will delete soon."""
     found = clients.in_place().cleanup.doomed(rule, WEEK, now)
-    what = f": {units.some(found, _NAMED)}; `sessrotate archive SESSION` saves one" if found else ""
+    named = found[:_NAMED]
+    refused = [reason for reason in map(_refused, named) if reason is not None]
+    what = f": {units.some(found, _NAMED)}" if found else ""
+    what += "; `sessrotate archive SESSION` saves one" if len(refused) < len(named) else ""
+    what += "".join(f"; {reason}" for reason in refused[:1])
     return Setting("of those, within a week", f"{len(found):,}{what}", len(found))
+
+
+def _refused(session: str) -> str | None:
+    """Return why a session cannot be put away; None if it can, or that is not known."""
+    try:
+        put_away.plan(place.of_session(session))
+    except RefusedError as error:
+        return str(error)
+    except (SessrotateError, OSError):
+        return None
+    return None
 
 
 def _saved(rule: Cleanup) -> str:

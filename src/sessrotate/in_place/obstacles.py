@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -50,8 +51,8 @@ def of(place: Place, source: Source, given: int) -> Iterator[str]:
         yield f"{name} is a symbolic link: put the file itself in its place."
     if status.st_nlink - given > 1:
         yield f"{name} has another name (a hard link): remove that, or put a copy in its place."
-    if not platforms.is_ours(status.st_uid):
-        yield f"{name} belongs to another user: run this as that user."
+    if reason := of_another(place.live, status.st_uid):
+        yield reason
     if fs.is_fixed(source.fd):
         yield _protected(place.live)
     # A live file that has left its folder already needs no more of that.
@@ -73,6 +74,20 @@ def read_only(folder: Path) -> str:
     if folder.is_dir() and not os.access(folder, os.W_OK):
         return f"{printable(str(folder))} is read-only for you: make it writable first."
     return ""
+
+
+def of_another(path: Path, owner: int) -> str:
+    """Return what to do about a file or folder with this owner; empty if that is us."""
+    if platforms.is_ours(owner):
+        return ""
+    said = f"{printable(str(path))} belongs to another user"
+    if not platforms.is_ours(path.parent.stat().st_uid):
+        return f"{said}: run this as that user."
+    # Such as a client leaves that ran as root, in a container; root is told to be the folder's.
+    sudo = [] if platforms.is_root() else ["sudo"]
+    chown = [*sudo, "chown", *(["-R"] * path.is_dir()), str(os.geteuid()), str(path)]
+    shown = printable(shlex.join(chown), 9999)
+    return f"{said}, and its folder to you: type `{shown}`, then try again."
 
 
 def protected(path: Path) -> str:

@@ -23,7 +23,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import clients, fs, names, platforms
+from sessrotate import clients, fs, names
 from sessrotate.archive import away_file, live_tail, owner, place, restored, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import PutAway
@@ -248,8 +248,8 @@ def _obstacles(where: Place, source: Source, items: Mapping[str, os.stat_result]
                 f"{shown} is on a different file system from its session, or in another mount of "
                 "it."
             )
-        elif not platforms.is_ours(status.st_uid):
-            yield f"{shown} belongs to another user: run this as that user."
+        elif reason := obstacles.of_another(path, status.st_uid):
+            yield reason
         elif os.path.lexists(moved) and not os.path.samestat(status, moved.lstat()):
             yield f"{shown} and {printable(str(moved))} both exist: merge them into the first."
         elif reason := _protected(path):

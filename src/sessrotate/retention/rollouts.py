@@ -40,7 +40,7 @@ from sessrotate.errors import (
     storage,
 )
 from sessrotate.in_place import obstacles
-from sessrotate.in_place.obstacles import Need, read_only
+from sessrotate.in_place.obstacles import Need, of_another, read_only
 from sessrotate.model import Span
 from sessrotate.retention import rollout_swap
 from sessrotate.retention.bring_back import Away
@@ -294,11 +294,12 @@ def check(source: Source) -> os.stat_result:
     name = printable(str(path))
     reasons = (
         (status.st_nlink > 1, "has another name (a hard link): remove that first"),
-        (not platforms.is_ours(status.st_uid), "belongs to another user: run this as that user"),
         (is_fixed, "is protected from changes (lsattr shows i or a): remove that with chattr"),
         (bool(read_only(path.parent)), "is in a read-only folder: make that writable"),
         (platforms.fcntl is None, "cannot be locked on this system as its client locks it"),
     )
+    if told := of_another(path, status.st_uid):
+        raise RefusedError(told)
     for is_so, reason in reasons:
         if is_so:
             raise RefusedError(f"{name} {reason}.")
