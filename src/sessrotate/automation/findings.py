@@ -50,6 +50,9 @@ SAYS: Final = {
     "hook: failed": "The rotation by the hook ({at}) failed. {why} {then}",
     "kept": "{why}",  # it was saved while its session was replaced
     "clock": "{why}",  # it is not believed, so nothing is pruned or freed
+    "ahead": "What was pruned or restored here is dated {day}, in the future, and stays until its "
+    "grace period after that is over. If the clock is right now, `sessrotate prune {session} "
+    "--empty-trash --grace 0` deletes it.",
     "unread: folder": "{path} cannot be read ({reason}), so its contents are unknown: make it "
     "readable, or move it away.",
     "settings: link": "{path} is a symbolic link, and sessrotate writes nothing there: remove the "
