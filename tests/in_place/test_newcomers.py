@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +31,6 @@ from support.portable import lack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 DATA: Final = command_line.session(boundaries=2)
 MORE: Final = row(90) + boundary(91) + row(92)
@@ -312,9 +312,9 @@ def mounted_apart(patch: pytest.MonkeyPatch, *paths: Path) -> None:
     files = {(path.stat().st_dev, path.stat().st_ino) for path in paths}
     real = obstacles.disk_of
 
-    def disk_of(fd: int) -> tuple[int, str]:
+    def disk_of(fd: int, folder: Path) -> tuple[int, str]:
         status = os.fstat(fd)
-        device, mount = real(fd)
+        device, mount = real(fd, folder)
         return device, "apart" if (status.st_dev, status.st_ino) in files else mount
 
     patch.setattr(obstacles, "disk_of", disk_of)
@@ -331,6 +331,15 @@ def test_a_session_in_a_mount_of_its_own_is_refused_before_anything_is_written(
         deed(home)
     assert homes.snapshot(home.config / "projects") == before
     assert not home.archive.exists()
+
+
+def test_a_file_is_on_the_disk_of_its_folder_whatever_device_it_tells(home: Home) -> None:
+    """In an overlay of two disks, a file has another device than its folder."""
+    other = Path("/dev")
+    assert other.stat().st_dev != home.live.stat().st_dev
+    with home.live.open("rb") as stream:
+        found = obstacles.disk_of(stream.fileno(), other)
+    assert found == (other.stat().st_dev, obstacles.disk(home.live.parent)[1])
 
 
 def test_doctor_names_a_mount_between_sessions_and_archives(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -63,7 +64,7 @@ def of(place: Place, source: Source, given: int) -> Iterator[str]:
     if (told := place.client.database.obstacle(place.live)) is not None:
         yield told
     folder = next(above for above in (place.archive, *place.archive.parents) if above.is_dir())
-    if disk(folder) != disk_of(source.fd):
+    if disk(folder) != disk_of(source.fd, place.live.parent):
         yield elsewhere(place)
 
 
@@ -181,17 +182,24 @@ def disk(path: Path) -> tuple[int, str]:
     """Return the device and the mount that a path is on; a link is not followed."""
     fd = os.open(path, os.O_RDONLY | platforms.ONLY_LOOK)
     try:
-        return disk_of(fd)
+        return disk_of(fd, path.parent)
     finally:
         os.close(fd)
 
 
-def disk_of(fd: int) -> tuple[int, str]:
-    """Return the same of an open file. Only Linux tells the mount: elsewhere it is empty."""
-    mount = ""
+def disk_of(fd: int, folder: Path) -> tuple[int, str]:
+    """Return the same of an open file, which is in `folder`. Only Linux tells the mount.
+
+    The device is that of the folder: in an overlay, a file of a lower layer may tell another one,
+    and is moved all the same.
+    """
+    mount, status = "", os.fstat(fd)
     with suppress(OSError), open(f"/proc/self/fdinfo/{fd}", "rb", buffering=0) as told:  # noqa: PTH123 - asked for each of thousands
         mount = told.read(_LARGEST).partition(b"mnt_id:")[2].split()[0].decode()
-    return os.fstat(fd).st_dev, mount
+    if not stat.S_ISDIR(status.st_mode):
+        with suppress(OSError):  # it has left the folder, which is gone
+            status = folder.stat()
+    return status.st_dev, mount
 
 
 # ── room ──────────────────────────────────────────────────────────────────────────────────────────

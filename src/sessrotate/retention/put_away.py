@@ -243,7 +243,7 @@ def _obstacles(where: Place, source: Source, items: Mapping[str, os.stat_result]
         shown = printable(str(path))
         if stat.S_ISLNK(status.st_mode):
             yield f"{shown} is a symbolic link: put the folder itself in its place."
-        elif disk(path) != disk_of(source.fd):
+        elif disk(path) != disk_of(source.fd, where.live.parent):
             yield (
                 f"{shown} is on a different file system from its session, or in another mount of "
                 "it."
