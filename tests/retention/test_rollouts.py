@@ -34,6 +34,7 @@ from sessrotate.system import in_use
 from sessrotate.system.source import Source
 from sessrotate.units import DAY
 from support import homes
+from support.command_line import called
 from support.crash.changes import Before, Faults, Killed, killed
 from support.crash.disk import Image
 from support.crash.simulator import Disk, Recorder
@@ -540,6 +541,18 @@ def test_a_damaged_form_that_its_client_does_not_use_is_to_be_moved_away(
     with pytest.raises(RefusedError, match=r"\.zst is damaged, .* move the damaged one away"):
         deed(codex)
     assert Image.taken(codex.day) == before
+
+
+@pytest.mark.parametrize("command", ["stitch", "verify", "read", "report"])
+def test_who_names_a_file_that_was_compressed_since_is_told_its_new_name(
+    codex: Codex, command: str
+) -> None:
+    path = codex.begin(DATA)
+    compress(codex)
+    ended = called(command, str(path))
+    assert ended.code == 2
+    assert f"There is {path}.zst: name that instead." in ended.err
+    assert called(command, f"{path}.zst").code == 0
 
 
 def test_what_is_not_one_file_of_ours_is_refused(

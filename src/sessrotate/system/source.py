@@ -236,7 +236,10 @@ def _opening(path: Path) -> Iterator[None]:
         try:
             yield
         except (FileNotFoundError, NotADirectoryError):
-            raise WrongUsageError(f"There is no file {printable(str(path))}.") from None
+            compressed = path.with_name(path.name + ".zst")  # as `tidy` leaves it
+            there = f" There is {printable(str(compressed))}: name that instead."
+            more = there if os.path.lexists(compressed) else ""
+            raise WrongUsageError(f"There is no file {printable(str(path))}.{more}") from None
 
 
 def _identity(status: os.stat_result) -> FileIdentity:
