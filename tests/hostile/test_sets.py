@@ -831,11 +831,12 @@ def test_a_small_file_that_decompresses_to_gigabytes_is_found_at_once(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["set"]
 
 
-def test_a_frame_that_asks_for_a_huge_window_is_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("log", [31, 28])
+def test_a_frame_that_asks_for_a_huge_window_is_found(tmp_path: Path, log: int) -> None:
     made = sample(Kind("numbered", compressed=True, manifest=True))
     folder = made.write(tmp_path / "set")
-    # Magic number, a descriptor without a size, a window of 2 GiB, one empty last block.
-    huge = bytes.fromhex("28b52ffd") + b"\x00" + bytes([21 << 3]) + b"\x01\x00\x00"
+    # Magic number, a descriptor without a size, a window of 2 GiB or 256 MiB, one empty last block.
+    huge = bytes.fromhex("28b52ffd") + b"\x00" + bytes([log - 10 << 3]) + b"\x01\x00\x00" * 4
     (folder / made.segments[1]).write_bytes(huge)
     ended = weighed("stitch", folder, "-o", tmp_path / "whole")
     assert (ended.code, bool(naming(1).search(ended.err))) == (74, True)

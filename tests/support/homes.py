@@ -342,11 +342,3 @@ def tried_to_append(path: Path, data: bytes) -> bool:
 
 # What a client calls is not counted.
 _open, _write = os.open, os.write
-
-
-def flagged(path: Path, flags: str) -> None:
-    """Set or unset flags of a file (chattr); skip the test where that cannot be done."""
-    if shutil.which("chattr") is None or shutil.which("lsattr") is None:
-        pytest.skip("there is no chattr")
-    if subprocess.run(["chattr", flags, path], capture_output=True, check=False).returncode:
-        pytest.skip("the flags of a file cannot be set here")

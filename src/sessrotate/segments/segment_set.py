@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from sessrotate import clients, names
 from sessrotate.clients.protocol import Client
-from sessrotate.errors import DamagedError, StorageError, printable, storage
+from sessrotate.errors import DamagedError, RefusedError, StorageError, printable, storage
 from sessrotate.system import inside
 from sessrotate.system.digest import Tally
 from sessrotate.units import amount
@@ -107,7 +107,8 @@ def body(segments: SegmentSet, part: SegmentFile) -> Iterator[memoryview]:
     """Yield a segment's body in pieces, each valid until the next is asked for.
 
     Raises DamagedError with a sentence that names the segment as soon as something differs from
-    what the set says, at the latest behind the last piece.
+    what the set says, at the latest behind the last piece; also of one that says it needs much
+    memory, which a changed bit may say.
     """
     found = Tally()
     most = segments.source_bytes if part.size is None else part.size
@@ -125,6 +126,8 @@ def body(segments: SegmentSet, part: SegmentFile) -> Iterator[memoryview]:
             raise DamagedError("its bytes have changed")
         if part.lines is not None and found.lines != part.lines:
             raise DamagedError("its lines differ from those that its manifest lists")
+    except RefusedError as error:
+        raise DamagedError(f"{describe(part)} cannot be read: {error}") from None
     except DamagedError as error:
         raise DamagedError(f"{describe(part)} is damaged: {error}.") from None
 
@@ -132,7 +135,10 @@ def body(segments: SegmentSet, part: SegmentFile) -> Iterator[memoryview]:
 def beginning(folder: Path, part: SegmentFile, size: int) -> bytes:
     """Return the first bytes of a segment's body; nothing of one that cannot be read."""
     found = bytearray()
-    with suppress(DamagedError, StorageError), storage(f"read segment {part.index}"):
+    with (
+        suppress(DamagedError, RefusedError, StorageError),
+        storage(f"read segment {part.index}"),
+    ):
         for buffer, start, end in body_pieces(folder, part):
             found += buffer[start : min(end, start + size - len(found))]
             if len(found) == size:
