@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from support import command_line, homes, sets
 from support.command_line import write
 from support.crash.changes import Faults, Killed
 from support.lines import session
+from support.trimming import keep
 
 DATA = session(5, rows=60)
 
@@ -193,18 +195,33 @@ def test_an_empty_trash_that_a_crash_left_goes_with_what_is_archived(rotated: ho
 # ── a backup that is put back meanwhile ──────────────────────────────────────────────────────
 
 
+def to_restore(home: homes.Home, new: bytes) -> Callable[[], object]:
+    home.rotate()
+    home.append(new)
+    return home.restore
+
+
+def to_put_together(home: homes.Home, new: bytes) -> Callable[[], object]:
+    keep(home.live)
+    home.append(new)
+    return lambda: command_line.called("run")
+
+
+@pytest.mark.parametrize("begin", [to_restore, to_put_together])
 @pytest.mark.parametrize("then", ["restore", "run"])
 def test_an_older_copy_put_back_over_an_interrupted_restoration_costs_no_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    begin: Callable[[homes.Home, bytes], Callable[[], object]],
+    then: str,
 ) -> None:
     monkeypatch.setattr(seal, "MOMENT", 0)
     new, held = command_line.row(90) + command_line.row(91), 0
     for at in itertools.count(1):
         home, crash = homes.home(tmp_path / str(at), monkeypatch, DATA), Faults(at)
-        home.rotate()
-        home.append(new)
+        deed = begin(home, new)
         with crash.installed(), suppress(Killed):
-            home.restore()
+            deed()
         copy = write(home.live.with_suffix(".tmp"), DATA)
         copy.replace(home.live)
         is_held = home.pack.exists()  # before that, the copy replaces the only name of it
@@ -220,3 +237,24 @@ def has(home: homes.Home, data: bytes) -> bool:
     """Tell whether any file of the client's folder has these bytes."""
     files = (path for path in home.config.rglob("*") if path.is_file())
     return any(data in path.read_bytes() for path in files)
+
+
+def test_a_row_that_is_taken_back_once_the_old_file_is_gone_leaves_the_restoration_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seal, "MOMENT", 0)
+    seen = 0
+    for at in itertools.count(1):
+        home, crash = homes.home(tmp_path / str(at), monkeypatch, DATA), Faults(at)
+        home.rotate()
+        with crash.installed(), suppress(Killed):
+            home.restore()
+        is_done = home.live.read_bytes() == DATA and not home.pack.exists()
+        if is_done and home.record()["intent"] is not None:
+            seen += 1
+            os.truncate(home.live, DATA.rstrip(b"\n").rindex(b"\n") + 1)
+            assert "Finished a restoration" in command_line.called("restore", command_line.ID).out
+            assert home.record()["restored"]
+        if not crash.failed:
+            break
+    assert seen

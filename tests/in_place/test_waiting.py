@@ -491,11 +491,14 @@ def before_late_lines_come(home: Home, data: bytes) -> Iterator[None]:
         yield
 
 
+@pytest.mark.parametrize("hours", [0, 25])
 @pytest.mark.parametrize("command", ["restore", "run"])
-def test_what_waits_is_kept_aside_where_the_live_file_is_gone(home: Home, command: str) -> None:
+def test_what_waits_is_kept_aside_where_the_live_file_is_gone(
+    home: Home, command: str, hours: int
+) -> None:
     sealed(home)
     home.live.unlink()
-    home.age(25 * 3600)
+    home.age(hours * 3600)
     ended = called(command, *([ID] if command == "restore" else []))
     assert ended.code == 0
     (kept,) = (home.config / "sessrotate" / "aside").iterdir()

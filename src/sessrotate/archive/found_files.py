@@ -403,17 +403,23 @@ def match(found: FoundFiles, begun: Intent) -> Match:
         return "absent"
     if found.is_pack:
         return "pack"
-    if (is_at(live, 0, begun.swap.new) and _has_tail(live, begun)) or _counts_all(found, begun):
+    if (is_at(live, 0, begun.swap.new) and _has_tail(found, begun)) or _counts_all(found, begun):
         return "new"
     if found.successor is not live:
         return "kept"
     return "old" if is_at(live, 0, begun.swap.old) else "other"
 
 
-def _has_tail(live: Source, begun: Intent) -> bool:
-    """Tell whether a file that begins like a restored one is no older copy of the session."""
-    is_any = begun.operation == "restore" and begun.swap.tail.size
-    return not is_any or is_at(live, begun.swap.prefix, begun.swap.tail)
+def _has_tail(found: FoundFiles, begun: Intent) -> bool:
+    """Tell whether a file that begins like the new one is no older copy of the session.
+
+    The new file of a restoration, and one that is put together, begins with the session itself, as
+    a copy does; then the pack may be all that has the end. Without a pack nothing is at stake.
+    """
+    is_alike = begun.operation == "restore" or begun.moves_nothing
+    if found.live is None or found.pack is None or not is_alike or not begun.swap.tail.size:
+        return True
+    return is_at(found.live, begun.swap.prefix, begun.swap.tail)
 
 
 def _counts_all(found: FoundFiles, begun: Intent) -> bool:

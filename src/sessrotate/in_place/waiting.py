@@ -124,9 +124,10 @@ def _has_name(place: Place, pack: FileIdentity) -> bool:
 def settle(place: Place) -> list[str]:
     """Bring over what came to the files that wait, and remove those whose time is over.
 
-    Where the live file is gone, one of them may be all that is left of its end: it is kept aside,
-    and what a person is told of it is returned. The session's lock is held, and nothing is left of
-    a rotation or restoration. Raises OSError as the system reports.
+    Where the live file is gone, one of them may be all that is left of its end: it is kept aside at
+    once, since nothing tells that of it any more when the session is back; a program that has it
+    open writes there. What a person is told of it is returned. The session's lock is held, and
+    nothing is left of a rotation or restoration. Raises OSError as the system reports.
     """
     said = list[str]()
     for each in packs(place):
@@ -134,7 +135,7 @@ def settle(place: Place) -> list[str]:
             continue
         with _opened(place, each.path) as pack:
             is_free = _is_free(pack, each.told)
-            if is_free and _is_gone(place):
+            if _is_gone(place):
                 kept = printable(str(aside.keep(place, each.path)))
                 fs.remove_files(place.waiting, [each.path.name])
                 said.append(

@@ -170,6 +170,8 @@ def compress(
         stack.enter_context(storage(_DOING))
         stack.enter_context(rollout_swap.maintained(where.live.parent))
         dropped = _as_one(where)
+        if not os.path.lexists(where.live):
+            raise InUseError(f"{printable(where.live.name)} has just been compressed, or moved.")
         source = stack.enter_context(Source.itself(where.live))
         was = check(source)
         with rollout_swap.drafted(new) as draft:
