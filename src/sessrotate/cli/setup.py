@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -33,13 +33,14 @@ def command(
     earlier age; compress Codex sessions. It asks only about the clients that you have. It changes
     nothing else on this machine, and `setup --remove` undoes it.
     """
-    if not remove and not automation.parts():
+    parts = () if remove else automation.parts()
+    if not (remove or parts):
         streams.message(
             "Nothing to set up: sessrotate only reads the sessions of the clients that are here. "
             "Run `sessrotate setup` again if you install Claude Code or Codex."
         )
         return
-    chosen = frozenset[str]() if remove else _chosen(yes=yes or dry_run)
+    chosen = frozenset(part.name for part in _chosen(parts, yes=remove or yes or dry_run))
     asks = "saving" in chosen and not (yes or dry_run)
     age = streams.given(automation.AGE_QUESTION, units.age) if asks else ""
     planned = automation.plan_removal() if remove else automation.plan(chosen, age)
@@ -85,15 +86,15 @@ def _tell_what_stays(planned: Automation, line: str) -> None:
         )
 
 
-def _chosen(*, yes: bool) -> frozenset[str]:
-    """Return the names of the parts that somebody wants; all of them with `yes`."""
+def _chosen(parts: Sequence[Part], *, yes: bool) -> Sequence[Part]:
+    """Return the parts that somebody wants; all of them with `yes`."""
     if yes:
-        return frozenset(part.name for part in automation.parts())
+        return parts
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise WrongUsageError(
             "Cannot ask without a terminal: pass --yes for everything, or preview with --dry-run."
         )
-    return frozenset(part.name for part in automation.parts() if _is_wanted(part))
+    return [part for part in parts if _is_wanted(part)]
 
 
 def _is_wanted(part: Part) -> bool:

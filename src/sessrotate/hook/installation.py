@@ -32,6 +32,7 @@ from msgspec import Struct, ValidationError, convert
 from sessrotate import clients, fs, units
 from sessrotate.clients.common import BOM
 from sessrotate.errors import InUseError, RefusedError, printable, storage
+from sessrotate.in_place import obstacles
 from sessrotate.system import inside, user_folders
 
 # ── text → text ──────────────────────────────────────────────────────────────────────────────
@@ -364,11 +365,8 @@ def checked(change: Change) -> Change:
                 f"{name} has a second name (a hard link), which would keep the old settings: "
                 "replace one of them by a copy or a symbolic link."
             )
-        if fs.is_fixed(file.fileno()):
-            raise RefusedError(
-                f"{name} is protected from changes (lsattr shows i or a): remove that with chattr, "
-                "then try again."
-            )
+        if reason := obstacles.fixed(file.fileno(), change.target):
+            raise RefusedError(reason)
     return change
 
 

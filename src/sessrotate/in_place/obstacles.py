@@ -54,8 +54,8 @@ def of(place: Place, source: Source, given: int) -> Iterator[str]:
         yield f"{name} has another name (a hard link): remove that, or put a copy in its place."
     if reason := of_another(place.live, status.st_uid):
         yield reason
-    if fs.is_fixed(source.fd):
-        yield _protected(place.live)
+    if reason := fixed(source.fd, place.live):
+        yield reason
     # A live file that has left its folder already needs no more of that.
     if os.path.lexists(place.live) and (reason := read_only(place.live.parent)):
         yield reason
@@ -96,13 +96,16 @@ def protected(path: Path) -> str:
     with suppress(OSError):  # a link, or nothing that we may read
         fd = os.open(path, os.O_RDONLY | platforms.NO_LINK | platforms.NO_WAIT)
         try:
-            return _protected(path) if fs.is_fixed(fd) else ""
+            return fixed(fd, path)
         finally:
             os.close(fd)
     return ""
 
 
-def _protected(path: Path) -> str:
+def fixed(fd: int, path: Path) -> str:
+    """Return the same of a file or folder that is open."""
+    if not fs.is_fixed(fd):
+        return ""
     return (
         f"{printable(str(path))} is protected from changes (lsattr -d shows i or a): remove that "
         "with `chattr -i -a`."

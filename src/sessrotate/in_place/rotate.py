@@ -265,7 +265,7 @@ def prepare(
         puts_aside=is_left or (problem is not None and adopt and bool(found.listing)),
         refusals=tuple(refusals),
         lacks=lacks,
-        waiting=waiting.kept(found),
+        waiting=0 if live_plan is None else waiting.kept(found),
         taken=() if problem is not None and adopt else taken,
     )
 

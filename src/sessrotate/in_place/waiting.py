@@ -134,7 +134,6 @@ def settle(place: Place) -> list[str]:
         if each.told is None:
             continue
         with _opened(place, each.path) as pack:
-            is_free = _is_free(pack, each.told)
             if _is_gone(place):
                 kept = printable(str(aside.keep(place, each.path)))
                 fs.remove_files(place.waiting, [each.path.name])
@@ -143,6 +142,7 @@ def settle(place: Place) -> list[str]:
                     "was last replaced: compare that with the session, then remove it."
                 )
                 continue
+            is_free = _is_free(pack, each.told)
             told = _brought_over(place, each.told)
             here = pack.identity()
             if (here.size, here.modified_ns) != (told.mark.size, told.modified):

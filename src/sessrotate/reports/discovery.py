@@ -150,7 +150,10 @@ def _elsewhere(client: Client, known: Iterable[str], unread: Unread) -> Iterator
         look = partial(of_file, client, reader, (*known,))
         beside = reader.beside(paths) if isinstance(reader, Placing) else {}
         for found in _reported(mapped(look, paths, WORTH_TWO), unread):
-            size, taken = beside.get(found.info.path, (0, 0))
+            if (side := beside.get(found.info.path)) is None:
+                yield found
+                continue
+            size, taken = side
             disk = found.info.disk_bytes + taken
             yield replace(found, info=replace(found.info, side_bytes=size, disk_bytes=disk))
 

@@ -292,15 +292,14 @@ def remove_left(path: Path) -> int:
 
 def check(source: Source) -> os.stat_result:
     """Return the status of a rollout's form, and raise RefusedError if it cannot be replaced."""
-    path, status, is_fixed = source.path, os.fstat(source.fd), fs.is_fixed(source.fd)
+    path, status = source.path, os.fstat(source.fd)
     name = printable(str(path))
     reasons = (
         (status.st_nlink > 1, "has another name (a hard link): remove that first"),
-        (is_fixed, "is protected from changes (lsattr shows i or a): remove that with chattr"),
         (bool(read_only(path.parent)), "is in a read-only folder: make that writable"),
         (platforms.fcntl is None, "cannot be locked on this system as its client locks it"),
     )
-    if told := of_another(path, status.st_uid):
+    if told := of_another(path, status.st_uid) or obstacles.fixed(source.fd, path):
         raise RefusedError(told)
     for is_so, reason in reasons:
         if is_so:

@@ -247,7 +247,9 @@ def _again(planned: Plan) -> str:
     systemd goes on with the old ones even where it cannot be reached. launchd has let go of the old
     agent by now, and starts only what it is given.
     """
-    if _tell(planned.forget or planned.enable) is None or planned.forget:
+    goes_on = bool(planned.forget)  # systemd, with what it has
+    is_told = _tell(planned.forget if goes_on else planned.enable) is None
+    if goes_on or is_told:
         return "The schedule stays as it was: run this again in a login session."
     told = " and ".join(f"`{command}`" for command in planned.enable if not command.may_fail)
     return (
