@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.clients.gemini import messages, reader
+from sessrotate.clients.gemini import reader
 from sessrotate.clients.gemini.rows import identity
 from support.examples import examples
 from support.gemini_sessions import (
@@ -134,7 +134,7 @@ def test_a_resume_sends_what_the_client_would_rebuild(several: list[Any]) -> Non
 @given(st.lists(_ROWS, max_size=12))
 def test_the_live_lines_are_enough_for_that(several: list[Any]) -> None:
     data = file(metadata(), *several)
-    needed = b"".join(record.line + b"\n" for record in messages.live(Held(data)))
+    needed = b"".join(record.line + b"\n" for record in reader.live(Held(data)))
     assert loaded(needed) == loaded(data)
 
 
@@ -142,7 +142,7 @@ def test_the_live_lines_are_enough_for_that(several: list[Any]) -> None:
 def test_of_a_real_file_the_live_lines_are_as_good_as_all(path: Any) -> None:
     data = path.read_bytes()
     session = Held(data)
-    needed = [*messages.live(session)]
+    needed = [*reader.live(session)]
     assert loaded(b"\n".join(record.line for record in needed)) == loaded(data)
     assert rows(reader.conversation(session)) == sent(data)
     if session.newest:

@@ -15,9 +15,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessrotate import open_session
-from sessrotate.clients.claude import branches, thread
+from sessrotate.clients.claude import reader, thread
 from sessrotate.parsing import records
 from support.examples import examples
+from support.gemini_sessions import Held
 
 if TYPE_CHECKING:
     Row = dict[str, Any]
@@ -55,11 +56,9 @@ def chain(names: str, parent: str | None = None) -> list[Row]:
 def left(rows: list[Any]) -> str:
     """Return the names of the rows that were rewound, in the order of the file."""
     data = b"".join(json.dumps(each).encode() + b"\n" for each in rows)
-    read = partial(records, [data], 0)
-    is_left = branches.rewound(read(), thread.conversation(read))
-    return " ".join(
-        dict.fromkeys(json.loads(each.line)["uuid"] for each in read() if is_left(each))
-    )
+    session = Held(data, reader=reader)
+    is_left, found = reader.rewound(session), session.history()
+    return " ".join(dict.fromkeys(json.loads(each.line)["uuid"] for each in found if is_left(each)))
 
 
 def test_a_session_without_branches_has_none() -> None:
@@ -160,9 +159,9 @@ def test_rows_that_name_no_parent_follow_one_another() -> None:
 def test_what_the_client_wrote_down_as_the_end_counts() -> None:
     rows = [*chain("abc"), {"type": "last-prompt", "leafUuid": "b"}]
     data = b"".join(json.dumps(each).encode() + b"\n" for each in rows)
-    read = partial(records, [data], 0)
-    is_left = branches.rewound(read(), thread.conversation(read))
-    assert [is_left(record) for record in read()] == [False, False, True, False]
+    session = Held(data, reader=reader)
+    is_left = reader.rewound(session)
+    assert [is_left(record) for record in session.history()] == [False, False, True, False]
 
 
 # ── any session ──────────────────────────────────────────────────────────────────────────────
