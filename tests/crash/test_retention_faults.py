@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate.errors import SessrotateError
-from sessrotate.retention import transaction
+from sessrotate.retention import trash
 from support.crash.changes import Faults, Killed, Watch
 from support.crash.deeds import PRUNINGS, Deed, after_power_losses, run_restore
 from support.crash.judging import seen_of
@@ -86,7 +86,7 @@ class FullDisk(Faults):
 def test_a_full_disk_leaves_everything_as_it_was(deed: Deed) -> None:
     for at in count(1):
         with laid_out(deed.before()) as found:
-            with transaction.begin(found.where, 1):  # the lock's folders are there
+            with trash.begin(found.where, 1):  # the lock's folders are there
                 pass
             was = found.image()
             fault = partial(OSError, errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -19,7 +19,7 @@ from sessrotate.errors import (
     StorageError,
     WrongUsageError,
 )
-from sessrotate.retention import prune, transaction, trash
+from sessrotate.retention import prune, trash
 from sessrotate.retention.policy import Policy
 from sessrotate.retention.prune import PrunePlan
 from sessrotate.units import DAY
@@ -122,9 +122,9 @@ def test_what_another_process_moves_while_the_trash_is_looked_into_is_no_fault(
         before, listing = found.manifest, found.listing
     assert before is not None
     pruned(home)
-    there = transaction.in_trash(home.where)
+    there = trash.in_trash(home.where)
     assert {*there} == names(home, 0, 1)
-    left = transaction.unsettled(home.where, before, listing, there)
+    left = trash.unsettled(home.where, before, listing, there)
     assert not left.risen  # the look into the archive is older
     real = os.listdir
 
@@ -134,7 +134,7 @@ def test_what_another_process_moves_while_the_trash_is_looked_into_is_no_fault(
         return found
 
     monkeypatch.setattr(os, "listdir", listed)
-    assert len(transaction.in_trash(home.where)) == 1
+    assert len(trash.in_trash(home.where)) == 1
 
 
 def test_the_trash_is_emptied_after_the_grace_time_and_not_before(home: Home) -> None:

@@ -47,7 +47,7 @@ from sessrotate.errors import DamagedError, RequestError, SessrotateError, print
 from sessrotate.in_place import aside, fleet, recover, waiting
 from sessrotate.in_place.obstacles import disk
 from sessrotate.job.schedule.installed import installed
-from sessrotate.retention import restore, sizes, transaction, trash
+from sessrotate.retention import restore, sizes, trash
 from sessrotate.system import inside, locks
 from sessrotate.system.source import PIECE, is_zeros
 
@@ -218,7 +218,7 @@ def _lost(found: State) -> list[str]:
     """Return the segments that nobody pruned, and that are not in their archive."""
     if found.intent is not None or found.manifest is None:
         return []
-    there = {*found.listing, *transaction.in_trash(found.place)}
+    there = {*found.listing, *trash.in_trash(found.place)}
     entries = [entry for entry in found.manifest.segments if entry.pruned is None]
     files = [found.manifest.file_of(entry) for entry in entries]
     return [printable(file) for file in files if file not in there]
@@ -259,7 +259,7 @@ def _sealed(found: State, say: Say) -> Iterator[Finding]:
         yield say("interrupted: pruning", why=due.left)
     if due.strangers:
         many = f"{len(due.strangers):,} file{'' if len(due.strangers) == 1 else 's'}"
-        yield say("trash", trash=transaction.trash(found.place), many=many)
+        yield say("trash", trash=trash.folder(found.place), many=many)
 
 
 def _restored(found: State, say: Say) -> Iterator[Finding]:
@@ -279,7 +279,7 @@ def _ahead(found: State, say: Say, now: float) -> Iterator[Finding]:
 
     An earlier date would be a guess: it could be by a clock that was behind.
     """
-    there, listed, kept = transaction.in_trash(found.place), found.manifest, found.restored
+    there, listed, kept = trash.in_trash(found.place), found.manifest, found.restored
     dates = [
         entry.pruned.at
         for entry in (() if listed is None else listed.segments)

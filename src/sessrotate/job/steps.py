@@ -34,7 +34,7 @@ from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.obstacles import Need, NoRoomError
 from sessrotate.in_place.outcome import Outcome, Result, each, failure
 from sessrotate.job import run_log
-from sessrotate.retention import bring_back, prune, put_away, rollouts, sizes, transaction, trash
+from sessrotate.retention import bring_back, prune, put_away, rollouts, sizes, trash
 from sessrotate.system import disk_use, in_use
 from sessrotate.system.source import Source
 
@@ -248,8 +248,8 @@ def _recovered(job: Job, where: Place) -> Outcome:
         return _compressed_away(job, where, plain)
     with state.opened(where) as found:
         todo, listed = recover.plan(found), found.manifest
-        there = transaction.in_trash(where)
-        left = listed and transaction.unsettled(where, listed, found.listing, there)
+        there = trash.in_trash(where)
+        left = listed and trash.unsettled(where, listed, found.listing, there)
         if job.dry_run:
             return _would_recover(job, found, todo.sentence or str(left or ""))
     was = waiting.packs(where)
@@ -259,7 +259,7 @@ def _recovered(job: Job, where: Place) -> Outcome:
     waits = waiting.packs(where)
     freed = max(0, held - sum(each.size for each in waits))
     if left:
-        with transaction.begin(where, job.wait):
+        with trash.begin(where, job.wait):
             pass  # beginning settles what is left
     past = todo.past or (
         "Finished a change of the trash that was interrupted." if left else _SETTLED

@@ -29,7 +29,7 @@ from sessrotate.in_place.obstacles import Need
 from sessrotate.in_place.outcome import Outcome, Result, failure
 from sessrotate.model import Pruned, SealedSegment
 from sessrotate.retention import policy as retention
-from sessrotate.retention import transaction
+from sessrotate.retention import trash
 from sessrotate.retention.policy import Candidate, Decision, Policy
 from sessrotate.retention.trash import Due
 from sessrotate.segments import load
@@ -45,9 +45,9 @@ def accept_rebuilt(where: Place, wait: float) -> bool:
 
     `wait` is how many seconds to wait for the session's lock. The pins that it has by now count.
     """
-    with transaction.begin(where, wait) as listed:
+    with trash.begin(where, wait) as listed:
         if listed.is_rebuilt:
-            transaction.replace_segments(where, replace(listed, is_rebuilt=False), {})
+            trash.replace_segments(where, replace(listed, is_rebuilt=False), {})
     return listed.is_rebuilt
 
 
@@ -59,11 +59,11 @@ def pin(where: Place, index: int, note: str | None, wait: float) -> None:
     """
     if note is not None and len(note) > MAX_NOTE:
         raise WrongUsageError(f"The note is too long: it can have {MAX_NOTE} characters.")
-    with transaction.begin(where, wait) as listed:
+    with trash.begin(where, wait) as listed:
         entry = next((each for each in listed.segments if each.segment.index == index), None)
         if entry is None or entry.pruned is not None:
             raise WrongUsageError(f"{printable(where.session)} has no sealed segment {index}.")
-        transaction.replace_segments(where, listed, {index: replace(entry, pin=note)})
+        trash.replace_segments(where, listed, {index: replace(entry, pin=note)})
 
 
 # ── pruning ──────────────────────────────────────────────────────────────────────────────────
@@ -138,7 +138,7 @@ class PrunePlan(Struct, frozen=True):
                 ),
                 sum(entry.segment.bytes for entry in gone.values()),
                 (),
-                transaction.Unsettled(),
+                trash.Unsettled(),
                 disk=sum(entry.segment.disk for entry in gone.values()),
             )
             for each in self.holdings
@@ -230,7 +230,7 @@ def execute(planned: PrunePlan, wait: float) -> Iterator[Outcome]:
 
 def _prune(holding: Holding, gone: dict[int, Decision], at: str, wait: float) -> None:
     where = holding.where
-    with transaction.begin(where, wait) as listed:
+    with trash.begin(where, wait) as listed:
         name = printable(where.session)
         if listed != holding.listed:
             raise InUseError(f"The archive of {name} changed after the plan was shown: try again.")
@@ -244,32 +244,32 @@ def _prune(holding: Holding, gone: dict[int, Decision], at: str, wait: float) ->
             if entry.segment.index in gone
             for reason in gone[entry.segment.index].reasons[:1]
         }
-        fs.create_folder(transaction.trash(where))  # before any tombstone: a full disk fails here
-        transaction.replace_segments(where, listed, buried)
+        fs.create_folder(trash.folder(where))  # before any tombstone: a full disk fails here
+        trash.replace_segments(where, listed, buried)
         files = [listed.file_of(entry) for entry in buried.values()]
-        fs.move_files(where.archive, files, transaction.trash(where))
+        fs.move_files(where.archive, files, trash.folder(where))
 
 
 def _look(where: Place) -> Iterator[Holding]:
     """Yield an archive as it is now; nothing if it has no sealed segments."""
     with state.opened(where) as found:
         listed, listing = found.manifest, found.listing
-        transaction.check_listed(found)
+        trash.check_listed(found)
         if listed is None:
             return
         held = None
         try:
-            transaction.check_finished(found)
+            trash.check_finished(found)
         except InUseError:
             held = "a rotation of its session is unfinished"
         if any(in_use.clients(where)):
             held = "a client is running its session"
         if listed.is_rebuilt:
-            held = transaction.REBUILT
+            held = trash.REBUILT
         if found.problem is not None:  # what helps may need every segment
             held = "its session needs a repair first (`sessrotate doctor` says which)"
     with storage("look into the trash"):
-        left = transaction.unsettled(where, listed, listing, transaction.in_trash(where))
+        left = trash.unsettled(where, listed, listing, trash.in_trash(where))
     segments = load.of_manifest(where.archive, listing, listed)
     yield Holding(where, listed, segments, held, bool(left) and held is None)
 

@@ -41,7 +41,7 @@ from sessrotate.errors import (
 from sessrotate.in_place import gain, obstacles, operations, recover, second_names
 from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.obstacles import Need, disk, disk_of, elsewhere
-from sessrotate.retention import away_files, sizes, transaction
+from sessrotate.retention import away_files, sizes, trash
 from sessrotate.retention.bring_back import listing, move_back
 from sessrotate.segments import segment_set
 from sessrotate.system import disk_use, in_use, locks
@@ -201,7 +201,7 @@ def _checked(
         _check_no_restoration(found)
         recover.plan(found)  # which is done before
     else:
-        transaction.check_finished(found)
+        trash.check_finished(found)
     if source is None:
         raise RefusedError(
             f"{printable(str(where.live))} is gone: `restore` brings it back from its archive."
@@ -229,7 +229,7 @@ def _unwritten(where: Place, near: Near | None = None) -> list[str]:
 def _check_no_restoration(found: State) -> None:
     """Raise InUseError if a restoration is not finished: `restore` does that."""
     if found.intent is not None and found.intent.operation == "restore":
-        transaction.check_finished(found)
+        trash.check_finished(found)
 
 
 def _obstacles(where: Place, source: Source, items: Mapping[str, os.stat_result]) -> Iterator[str]:

@@ -41,7 +41,7 @@ from sessrotate.in_place.obstacles import Need
 from sessrotate.in_place.outcome import Outcome, Result
 from sessrotate.in_place.recover import Recovery
 from sessrotate.in_place.restore import RestorePlan
-from sessrotate.retention import away_files, bring_back, rollouts, transaction, trash
+from sessrotate.retention import away_files, bring_back, rollouts, trash
 from sessrotate.retention.bring_back import Away
 from sessrotate.segments import load
 from sessrotate.segments.manifest import Manifest
@@ -308,9 +308,9 @@ def pruned(found: State, listed: Manifest | None) -> tuple[tuple[int, ...], tupl
     """
     if listed is None:
         return (), ()
-    trashed = transaction.in_trash(found.place)
+    trashed = trash.in_trash(found.place)
     there = found.listing | trashed.keys()
-    risen = transaction.unsettled(found.place, listed, found.listing, trashed).risen
+    risen = trash.unsettled(found.place, listed, found.listing, trashed).risen
     gone = [each for each in listed.segments if each.pruned or listed.file_of(each) in risen]
     back = {entry.segment.index for entry in gone if listed.file_of(entry) in there}
     numbers = [entry.segment.index for entry in gone]

@@ -16,7 +16,7 @@ from sessrotate import names
 from sessrotate.archive import restored, state
 from sessrotate.clients.claude import cleanup
 from sessrotate.errors import SessrotateError
-from sessrotate.retention import bring_back, prune, put_away, restore, transaction, trash
+from sessrotate.retention import bring_back, prune, put_away, restore, trash
 from sessrotate.retention.policy import Policy
 from sessrotate.units import DAY
 from support import homes, oracle, sets
@@ -343,7 +343,7 @@ def without_manifest(damage: bytes | None) -> Image:
 def check_rebuilt(image: Image, damage: bytes | None) -> None:
     with laid_out(image) as found:
         found.recover()
-        with transaction.begin(found.where, 1) as listed:
+        with trash.begin(found.where, 1) as listed:
             assert listed.is_rebuilt
         gone = {entry.segment.index for entry in listed.segments if entry.pruned is not None}
         assert told(found)[0] == without(frozenset(gone))
