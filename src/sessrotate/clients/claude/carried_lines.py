@@ -23,8 +23,16 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from sessrotate import parsing
-from sessrotate.clients.claude import loading, tail
-from sessrotate.clients.claude.ancestry import HISTORY_OF_KEPT, PER_LINE, NoPlanError, Room, Search
+from sessrotate.clients.claude import ancestry, loading
+from sessrotate.clients.claude.ancestry import (
+    HISTORY_OF_KEPT,
+    PER_LINE,
+    NoPlanError,
+    Room,
+    Search,
+    Survey,
+    Tail,
+)
 from sessrotate.clients.claude.loading import (
     CLEARED,
     FILE_HISTORY,
@@ -35,7 +43,6 @@ from sessrotate.clients.claude.loading import (
 )
 from sessrotate.clients.claude.opening import BEGINS, Opening, opening
 from sessrotate.clients.claude.rows import Compaction, Link, Name, compaction_of, seconds
-from sessrotate.clients.claude.tail import Survey, Tail
 from sessrotate.clients.in_place import NEXT_COMPACTION, NOTHING, Archived, Carried, LivePlan
 from sessrotate.model import Span
 from sessrotate.parsing import json_line
@@ -88,7 +95,7 @@ class Before(Struct):
                     self.continued.add(row.uuid)
                 self.is_named |= row.uuid is not None and row.uuid == self.tail.checkpoint
                 if row.timestamp is not None and row.timestamp > self.newest:
-                    time = None if row.is_sidechain else tail.name(row.timestamp)
+                    time = None if row.is_sidechain else ancestry.name(row.timestamp)
                     self.newest = time or self.newest
                 grows |= self.search.see(source, start, to, row)
             elif row is not None and (key := _key(row)) is not None:
@@ -125,7 +132,7 @@ def _reason(row: Link | None, kept: set[str]) -> str | None:
     if row is None:
         return "not a record, but clients keep it"
     if row.type in FILE_HISTORY:
-        return HISTORY_OF_KEPT if tail.name(row.message_id) in kept else None
+        return HISTORY_OF_KEPT if ancestry.name(row.message_id) in kept else None
     return None if row.type in CLEARED else "of a type that clients keep"
 
 
@@ -193,7 +200,7 @@ class Planner:
         self._compaction: Final = self._read(self._cut)
         self._says: Final = loading.says(self._compaction)
         self._is_old: Final = loading.is_old(self._compaction.version)
-        self._tail: Final = tail.read(self._survey, self._behind, self._room.take)
+        self._tail: Final = ancestry.read_tail(self._survey, self._behind, self._room.take)
 
     def plan(self, progress: Callable[[int], None]) -> LivePlan:
         """Return the plan; raise NoPlanError if there can be none."""
@@ -329,7 +336,7 @@ class Planner:
         if not orphans or self._judged == self._cut:
             return set()
         since = Span(self._judged, self._end)
-        return orphans - tail.read(self._survey, since, self._room.take).parents
+        return orphans - ancestry.read_tail(self._survey, since, self._room.take).parents
 
     def refusals(self, loaded: Loaded, search: Search, before: Before) -> Iterator[str]:
         """Yield why a resume might not be the same, each with what helps."""
@@ -346,7 +353,7 @@ class Planner:
             )
         crossing = behind.parents
         if before.copies:
-            crossing = tail.crossing(self._survey, self._behind, before.copies)
+            crossing = ancestry.crossing(self._survey, self._behind, before.copies)
         is_archived = any(entry.segment is not None for entry in search.found.values())
         is_lost = bool(crossing & before.continued) or is_archived
         is_lost = loaded == "nothing" and is_lost and not self._says_again(search)
@@ -371,7 +378,7 @@ class Planner:
         is_large = loaded == "preserved" and self._size > loading.SMALL_FILE
         if (loaded == "everything" or is_large) and not (
             search.needed.chained <= search.found.keys() | behind.uuids | orphans
-            and tail.is_near(self._survey, self._behind, orphans, seconds(before.newest))
+            and ancestry.is_near(self._survey, self._behind, orphans, seconds(before.newest))
         ):
             yield (
                 "A row after the last compaction continues one that is nowhere in the file. "
@@ -383,7 +390,7 @@ class Planner:
     def _of_copies(self, copies: set[str], search: Search, crossing: set[str]) -> Iterator[str]:
         """Yield why rows that stand on both sides of the cut are in the way, if they are."""
         listed, carried = search.needed.listed, search.answers
-        is_apart = tail.is_told_apart(self._survey, self._behind, copies, listed, carried)
+        is_apart = ancestry.is_told_apart(self._survey, self._behind, copies, listed, carried)
         if not is_apart or crossing - search.found.keys():
             many = f"{len(copies):,} {'row occurs' if len(copies) == 1 else 'rows occur'}"
             yield f"{many} both before and after the last compaction. {NEXT_COMPACTION}"
@@ -396,11 +403,13 @@ class Planner:
         if loaded == "everything":
             return False
         parents, copies = self._tail.parents, before.copies
-        if copies and tail.is_told_apart(self._survey, self._behind, copies, set(), search.answers):
-            parents = tail.crossing(self._survey, self._behind, copies)
+        if copies and ancestry.is_told_apart(
+            self._survey, self._behind, copies, set(), search.answers
+        ):
+            parents = ancestry.crossing(self._survey, self._behind, copies)
         time, orphans = began.time or "", parents - search.found.keys()
         is_newer = loading.goes_by_time(self._compaction.version) and self._tail.newest < time
-        is_apart = tail.is_near(self._survey, self._behind, orphans, seconds(time))
+        is_apart = ancestry.is_near(self._survey, self._behind, orphans, seconds(time))
         is_named = began.uuid is not None and began.uuid == self._tail.checkpoint
         may_be = began.uuid in parents or is_named or is_newer or not is_apart
         # The archive is asked last, and of hardly any session.
@@ -472,7 +481,7 @@ def dangles(source: Source, prefix: int, judged: int) -> bool:
     """
     survey, end = Survey(source, parsing.WINDOW), source.size()
     try:
-        parents = tail.read(survey, Span(min(judged, end), end), Room().take).parents
+        parents = ancestry.read_tail(survey, Span(min(judged, end), end), Room().take).parents
     except NoPlanError:
         return True
     first = None

@@ -30,6 +30,7 @@ from msgspec.structs import replace
 from sessrotate import names, platforms
 from sessrotate.clients import common
 from sessrotate.clients.claude import loading, opening
+from sessrotate.clients.claude.ancestry import Survey
 from sessrotate.clients.claude.client import (
     CLEANUP_DAYS,
     session_of,
@@ -46,7 +47,6 @@ from sessrotate.clients.claude.loading import (
     preserved,
 )
 from sessrotate.clients.claude.rows import Compaction, Link, compaction_of, shown_of, turn_of
-from sessrotate.clients.claude.tail import Survey
 from sessrotate.clients.common import is_file, listed, names_in
 from sessrotate.clients.in_place import Cleanup, Compacted
 from sessrotate.clients.preview import EDGE

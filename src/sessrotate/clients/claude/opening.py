@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessrotate.clients.claude.ancestry import NoPlanError
+from sessrotate.clients.claude.ancestry import NoPlanError, name
 from sessrotate.clients.claude.preview import is_listed
 from sessrotate.clients.claude.rows import shown_of
-from sessrotate.clients.claude.tail import name
 from sessrotate.clients.in_place import Carried
 from sessrotate.clients.preview import EDGE
 from sessrotate.model import Span

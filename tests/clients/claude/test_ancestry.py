@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import generate_session
 from sessrotate import parsing
-from sessrotate.clients.claude import carried_lines, loading, tail
+from sessrotate.clients.claude import ancestry, carried_lines, loading
+from sessrotate.clients.claude.ancestry import Survey
 from sessrotate.clients.claude.rows import Link, seconds
-from sessrotate.clients.claude.tail import Survey
 from sessrotate.clients.in_place import LivePlan
 from sessrotate.model import Span
 from sessrotate.parsing import LONG, Window
@@ -306,7 +306,7 @@ def test_a_line_that_is_too_long_to_be_held_is_the_same_row(path: Path, rows: li
     data = joined(rows)
     path.write_bytes(data)
     with pytest.MonkeyPatch.context() as patch, Source(path) as source:
-        patch.setattr(tail, "LONGEST", 0)
+        patch.setattr(ancestry, "LONGEST", 0)
         found = list(Survey(source, 1).forward(Span(0, len(data))))
     for (start, line), (*ends, row) in zip(spans(data), found, strict=True):
         assert ends == [start, start + len(line)]
