@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sessrotate.archive.place import Place
     from sessrotate.in_place.operations import Rotated
     from sessrotate.in_place.restore import RestorePlan
-    from sessrotate.segments.segment_set import Problem
+    from sessrotate.segments import Problem
 
 PROJECT: Final = "-home-somebody-project"
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from sessrotate.model import Codec, Layout, SplitPlan
     from sessrotate.reading.pieces import Holder
+    from sessrotate.segments import SegmentSet
     from sessrotate.segments.manifest import Manifest
-    from sessrotate.segments.segment_set import SegmentSet
 
 
 def nothing(_done: int) -> None:

@@ -33,17 +33,20 @@ from sessrotate.archive.record import HEAD, Mark
 from sessrotate.errors import DamagedError, InUseError, SessrotateError, printable, storage
 from sessrotate.model import Boundary, Scan, SealedSegment, Segment, Span
 from sessrotate.parsing import LONG, WINDOW, Window
-from sessrotate.segments import compressed, headers, manifest, scan
-from sessrotate.segments.headers import MAX_LINE, LiveHeader
-from sessrotate.segments.manifest import Manifest
-from sessrotate.segments.segment_set import (
+from sessrotate.segments import (
     Problem,
     SegmentFile,
     SegmentSet,
     body_pieces,
+    compressed,
     content,
+    headers,
+    manifest,
     opened,
+    scan,
 )
+from sessrotate.segments.headers import MAX_LINE, LiveHeader
+from sessrotate.segments.manifest import Manifest
 from sessrotate.system import inside
 from sessrotate.system.source import Source
 

@@ -19,8 +19,7 @@ from sessrotate.archive.place import Place
 from sessrotate.clients.common import is_file, listed, names_in, real
 from sessrotate.errors import InputError, RefusedError, SessrotateError, printable
 from sessrotate.model import SealedSegment, Segment
-from sessrotate.segments import load
-from sessrotate.segments.segment_set import check
+from sessrotate.segments import check, load
 from sessrotate.system import disk_use
 
 

@@ -25,9 +25,8 @@ from sessrotate.archive.place import Place
 from sessrotate.archive.record import Decision, Drafted, Match, Moment
 from sessrotate.errors import DamagedError, InUseError, WrongUsageError, storage
 from sessrotate.model import SealedSegment, Span
-from sessrotate.segments import headers, manifest, segment_set
+from sessrotate.segments import Problem, cut_out, cuts, headers, manifest
 from sessrotate.segments.manifest import Manifest
-from sessrotate.segments.segment_set import Problem
 from sessrotate.system.source import Source
 
 _LOOKS: Final = 10
@@ -97,14 +96,14 @@ class State(FoundFiles, frozen=True, kw_only=True):
     def cuts(self) -> tuple[Problem, ...]:
         """A problem for each segment that the client cut: the archived ones, then a live one."""
         segments = [entry.segment for entry in self.listed.segments] if self.listed else []
-        archived = tuple(segment_set.cuts(segments))
+        archived = tuple(cuts(segments))
         if self.kept:
             return (*archived, live_tail.trimmed(self.kept, self.place.session))
         if self.cut is None or self.cut.is_same or not segments:
             return archived
         kept, before = self.cut.boundary.offset - self.prefix, segments[-1]
         until = self.cut.boundary.timestamp
-        live = segment_set.cut_out(before.index + 1, kept, before.last_timestamp, until)
+        live = cut_out(before.index + 1, kept, before.last_timestamp, until)
         return (*archived, live)
 
 

@@ -17,8 +17,7 @@ from sessrotate.errors import DamagedError, SessrotateError, StorageError, print
 from sessrotate.reading import holders, pieces
 from sessrotate.reading.pieces import Holder
 from sessrotate.retention import rollouts
-from sessrotate.segments import compressed, load
-from sessrotate.segments.segment_set import Problem
+from sessrotate.segments import Problem, compressed, load
 
 
 def command(

@@ -36,9 +36,8 @@ from sessrotate.errors import (
 from sessrotate.in_place import gain, obstacles, seal, second_names, swap, waiting
 from sessrotate.in_place.obstacles import Need
 from sessrotate.model import FileIdentity, Span
-from sessrotate.segments import load
+from sessrotate.segments import HARMLESS, body, load
 from sessrotate.segments.manifest import Manifest
-from sessrotate.segments.segment_set import HARMLESS, body
 from sessrotate.system import in_use
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source

@@ -32,9 +32,19 @@ from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
 from sessrotate.in_place import obstacles
 from sessrotate.model import Boundary, Pruned, SealedSegment, Segment, Span
-from sessrotate.segments import compressed, header_chain, headers, load, manifest, scan, segment_set
+from sessrotate.segments import (
+    SegmentFile,
+    SegmentSet,
+    body,
+    check,
+    compressed,
+    header_chain,
+    headers,
+    load,
+    manifest,
+    scan,
+)
 from sessrotate.segments.manifest import Manifest
-from sessrotate.segments.segment_set import SegmentFile, SegmentSet, body
 from sessrotate.system.digest import Fingerprint, Tally
 from sessrotate.system.source import Source
 
@@ -124,7 +134,7 @@ def repair(found: State) -> None:
         entries = listed.segments[0 if own is None else own.index :]
     for entry in entries:
         try:
-            segment_set.check(segments, entry.segment.index)
+            check(segments, entry.segment.index)
         except DamagedError as error:
             lost.append(entry)
             problem = error

@@ -45,18 +45,21 @@ from sessrotate.errors import (
 )
 from sessrotate.reading import pieces
 from sessrotate.reading.pieces import Holder, OpenSegment, SegmentInfo
-from sessrotate.segments import compressed, header_chain, headers, load
-from sessrotate.segments.compressed import CompressedSession
-from sessrotate.segments.header_chain import NO_HEADER, Folder, codec_of
-from sessrotate.segments.scan import MAX_BOUNDARIES
-from sessrotate.segments.segment_set import (
+from sessrotate.segments import (
     HARMLESS,
     Problem,
     SegmentFile,
     SegmentSet,
     body,
+    compressed,
     describe,
+    header_chain,
+    headers,
+    load,
 )
+from sessrotate.segments.compressed import CompressedSession
+from sessrotate.segments.header_chain import NO_HEADER, Folder, codec_of
+from sessrotate.segments.scan import MAX_BOUNDARIES
 from sessrotate.system.source import Source
 
 

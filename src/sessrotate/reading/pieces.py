@@ -27,8 +27,7 @@ from sessrotate.archive.state import State
 from sessrotate.clients.protocol import Client
 from sessrotate.errors import DamagedError, InUseError, StorageError, printable, storage
 from sessrotate.model import Boundary, Segment, Span
-from sessrotate.segments import load, scan
-from sessrotate.segments.segment_set import (
+from sessrotate.segments import (
     HARMLESS,
     READABLE,
     Problem,
@@ -36,6 +35,8 @@ from sessrotate.segments.segment_set import (
     SegmentSet,
     body,
     client_of,
+    load,
+    scan,
     unreadable,
 )
 from sessrotate.system import locks

@@ -43,8 +43,7 @@ from sessrotate.reading.holders import Around
 from sessrotate.reading.pieces import Holder
 from sessrotate.reading.select import LONGEST, Group, excerpts
 from sessrotate.reading.session import Session
-from sessrotate.segments import compressed
-from sessrotate.segments.segment_set import content
+from sessrotate.segments import compressed, content
 from sessrotate.system.source import Source
 
 if TYPE_CHECKING:

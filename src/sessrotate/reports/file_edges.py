@@ -29,7 +29,7 @@ from sessrotate.clients.protocol import Client
 from sessrotate.errors import SessrotateError
 from sessrotate.model import Boundary, Segment, Span
 from sessrotate.platforms import NO_LINK
-from sessrotate.segments import headers, load, manifest, segment_set
+from sessrotate.segments import beginning_of, headers, load, manifest
 from sessrotate.segments.headers import LiveHeader
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system import inside
@@ -288,7 +288,7 @@ def _listed(where: Place, listed: Manifest, found: ArchiveSummary) -> ArchiveSum
         found,
         content_bytes=sum(sealed.segment.span.size for sealed in kept) + (found.content_bytes or 0),
         segments=tuple(sealed.segment for sealed in listed.segments),
-        head=segment_set.beginning_of(where.archive, where.session, listed, EDGE),
+        head=beginning_of(where.archive, where.session, listed, EDGE),
     )
 
 

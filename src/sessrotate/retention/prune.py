@@ -32,9 +32,8 @@ from sessrotate.retention import policy as retention
 from sessrotate.retention import trash
 from sessrotate.retention.policy import Candidate, Decision, Policy
 from sessrotate.retention.trash import Due
-from sessrotate.segments import load
+from sessrotate.segments import SegmentSet, check, load
 from sessrotate.segments.manifest import MAX_NOTE, Manifest
-from sessrotate.segments.segment_set import SegmentSet, check
 from sessrotate.system import disk_use, in_use
 
 # ── pins ─────────────────────────────────────────────────────────────────────────────────────

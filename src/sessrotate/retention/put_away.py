@@ -43,7 +43,7 @@ from sessrotate.in_place.gain import Forecast
 from sessrotate.in_place.obstacles import Need, disk, disk_of, elsewhere
 from sessrotate.retention import away_files, sizes, trash
 from sessrotate.retention.bring_back import listing, move_back
-from sessrotate.segments import segment_set
+from sessrotate.segments import beginning_of
 from sessrotate.system import disk_use, in_use, locks
 from sessrotate.system.source import Source
 
@@ -407,5 +407,5 @@ def _seen(where: Place, source: Source) -> Sight:
     if head.startswith(names.ROTATED):
         with state.opened(where) as found:
             if (listed := found.manifest) is not None:
-                older = segment_set.beginning_of(where.archive, where.session, listed, EDGE)
+                older = beginning_of(where.archive, where.session, listed, EDGE)
     return where.client.edges.of_live(where.session, head, tail, older, is_whole=size <= EDGE)

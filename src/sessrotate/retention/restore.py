@@ -43,9 +43,8 @@ from sessrotate.in_place.recover import Recovery
 from sessrotate.in_place.restore import RestorePlan
 from sessrotate.retention import away_files, bring_back, rollouts, trash
 from sessrotate.retention.bring_back import Away
-from sessrotate.segments import load
+from sessrotate.segments import body, load
 from sessrotate.segments.manifest import Manifest
-from sessrotate.segments.segment_set import body
 from sessrotate.system import in_use, locks
 
 if TYPE_CHECKING:

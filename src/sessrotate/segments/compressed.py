@@ -34,7 +34,7 @@ from sessrotate.errors import (
     storage,
 )
 from sessrotate.model import FileIdentity, SealedSegment, Span
-from sessrotate.segments.segment_set import SegmentSet, body, content
+from sessrotate.segments import SegmentSet, body, content
 from sessrotate.system import inside
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source

@@ -21,10 +21,7 @@ from sessrotate import errors, names
 from sessrotate.clients.protocol import Client
 from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError, printable, storage
 from sessrotate.model import CODECS, Codec, Layout
-from sessrotate.segments import headers, scan
-from sessrotate.segments.headers import Header
-from sessrotate.segments.scan import MAX_BOUNDARIES
-from sessrotate.segments.segment_set import (
+from sessrotate.segments import (
     Problem,
     SegmentFile,
     SegmentSet,
@@ -32,9 +29,13 @@ from sessrotate.segments.segment_set import (
     client_of,
     content,
     describe,
+    headers,
     missing,
     opened,
+    scan,
 )
+from sessrotate.segments.headers import Header
+from sessrotate.segments.scan import MAX_BOUNDARIES
 
 if TYPE_CHECKING:
     from sessrotate.segments.headers import LiveHeader

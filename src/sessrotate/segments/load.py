@@ -14,18 +14,21 @@ from pathlib import Path
 from sessrotate import names
 from sessrotate.clients.common import names_in
 from sessrotate.errors import DamagedError, RefusedError, printable, storage
-from sessrotate.segments import compressed, header_chain, headers, manifest
-from sessrotate.segments.header_chain import Folder
-from sessrotate.segments.segment_set import (
+from sessrotate.segments import (
     READ,
     Problem,
     SegmentFile,
     SegmentSet,
+    compressed,
     cuts,
+    header_chain,
+    headers,
+    manifest,
     missing,
     opened,
     pruned,
 )
+from sessrotate.segments.header_chain import Folder
 from sessrotate.system.digest import ZERO
 
 
