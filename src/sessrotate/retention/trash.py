@@ -367,8 +367,8 @@ def _empty_restored(where: Place, found: Due) -> int:
     return found.bytes
 
 
-def undelete(where: Place, wait: float, indices: Collection[int] | None = None) -> list[int]:
-    """Bring pruned segments back from the trash, all or these; return their numbers.
+def undelete(where: Place, wait: float, indices: Collection[int]) -> None:
+    """Bring these pruned segments back from the trash.
 
     `wait` is how many seconds to wait for the lock. Those that an interrupted call has begun to
     bring back are back already. Raises RefusedError if the trash has none of the others any more,
@@ -379,12 +379,12 @@ def undelete(where: Place, wait: float, indices: Collection[int] | None = None) 
         back = {
             listed.file_of(entry): entry
             for entry in listed.segments
-            if entry.pruned is not None and (indices is None or entry.segment.index in indices)
+            if entry.pruned is not None and entry.segment.index in indices
         }
         files = [name for name in back if name in there]
         if not files:
-            if indices is not None and not back:
-                return []
+            if not back:
+                return
             raise RefusedError(f"The trash of {printable(where.session)} has no such segment.")
         risen = {back[name].segment.index: replace(back[name], pruned=None) for name in files}
         # It says what is wanted, so it is first: a segment in the archive that still has its
@@ -392,7 +392,6 @@ def undelete(where: Place, wait: float, indices: Collection[int] | None = None) 
         replace_segments(where, listed, risen)
         fs.move_files(folder(where), files, where.archive)
         fs.remove_folder(folder(where))
-    return sorted(risen)
 
 
 def _pruned(listed: Manifest) -> dict[str, str]:
