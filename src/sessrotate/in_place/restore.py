@@ -258,9 +258,7 @@ def _follows(old: Source, new: Source, place: Place) -> int:
     return at
 
 
-def put_together(
-    place: Place, wait: float, progress: Callable[[int], None], *, live: bool = False
-) -> int:
+def put_together(place: Place, wait: float, progress: Callable[[int], None], *, live: bool) -> int:
     """Put what was kept of a session into its live file; return how many bytes that is.
 
     0 if nothing was kept. The session's lock is held, and nothing else is under way in it. `wait`
@@ -268,8 +266,6 @@ def put_together(
     RefusedError as `kept_of` does, or if the live file must not be replaced; InUseError if somebody
     uses the session; NotQuietError if the rest has to wait; StorageError as the system reports.
     """
-    if not is_trimmed(place.live, place.session):
-        return 0
     with storage("read the session"), ExitStack() as stack, state.opened(place) as found:
         kept = kept_of(found, stack)
         if kept is None:

@@ -180,10 +180,10 @@ class Planner:
         source: Source,
         boundaries: Sequence[int],
         end: int,
-        archived: Archived = NOTHING,
+        archived: Archived,
         *,
-        prefix: int = 0,
-        judged: int = 0,
+        prefix: int,
+        judged: int,
     ) -> None:
         self._source: Final = source
         self._survey: Final = Survey(source, parsing.WINDOW)
