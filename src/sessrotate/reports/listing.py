@@ -155,11 +155,18 @@ def is_to_scan(entry: SessionInfo) -> bool:
 
 
 def _gained(entry: SessionInfo, count: int | None) -> int | None:
-    """Return what a rotation would gain a session with so many compactions."""
+    """Return about how many bytes of the disk a rotation gains a session with so many compactions.
+
+    None if no plan can be made. Raises as `rotate.prepare` does.
+    """
     if count == entry.segments:
         return 0  # there is nothing to cut: spares it being read once more
-
-    return gain_of(entry.path)
+    where = owner.of(entry.path)
+    if where is None:
+        return 0
+    with storage("read the session"), state.opened(where) as found:
+        told = planned(found, lambda _done: None)
+        return None if told is None else told[2].gained
 
 
 def _scanned(entry: SessionInfo, done: int, progress: Callable[[int], None]) -> tuple[int, int]:
@@ -215,19 +222,6 @@ def to_tidy(found: State) -> int:
 
         gains += sizes.left_plain(found.place).gained
     return max(0, gains)
-
-
-def gain_of(path: Path) -> int | None:
-    """Return about how many bytes rotating a live file gains the disk; None if no plan can be made.
-
-    Raises as `rotate.prepare` does.
-    """
-    where = owner.of(path)
-    if where is None:
-        return 0
-    with storage("read the session"), state.opened(where) as found:
-        told = planned(found, lambda _done: None)
-        return None if told is None else told[2].gained
 
 
 # ── which session continues which ─────────────────────────────────────────────────────────────────
