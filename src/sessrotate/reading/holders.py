@@ -113,7 +113,7 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
             # A client forked a rotated session, and copied the header: this is all of the fork.
             yield pieces.of_file(stack.enter_context(Source.itself(path)), clients.in_place().files)
             return
-        if where is None and is_aside(path):
+        if where is None and _is_aside(path):
             yield _aside(path, stack)
             return
         if is_compressed(path):
@@ -121,7 +121,7 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
             return
         # Before our own sets: these take whatever has a header for a segment of theirs.
         folder = around.folder(path)
-        segments = find_salvaged(path, folder) or load.find(path, folder)
+        segments = _foreign(path, folder) or load.find(path, folder)
         if segments is not None:
             yield pieces.of_set(segments)
             return
@@ -163,10 +163,8 @@ def _aside(path: Path, stack: ExitStack) -> Holder:
         )
         if segments is not None and is_whole and not (path / names.PACK).exists():
             return pieces.of_set(segments)
-    return opened_salvaged(path, stack)
+    return _salvaged(path, stack)
 
-
-# ── what no record and no manifest describes ──────────────────────────────────────────────────────
 
 # ── segments of another tool ─────────────────────────────────────────────────────────────────
 
@@ -180,7 +178,7 @@ class _ForeignHeader(Struct, frozen=True):
     index: Any
 
 
-def find_salvaged(path: Path, folder: Folder | None = None) -> SegmentSet | None:
+def _foreign(path: Path, folder: Folder | None) -> SegmentSet | None:
     """Return the set of another tool that a folder or a file in one stands for, None if it is none.
 
     Its segments have neither sizes nor digests. `folder` is the one that a file is in, if somebody
@@ -277,7 +275,7 @@ def _plain(name: object) -> str:
 # ── an archive that was put aside ────────────────────────────────────────────────────────────
 
 
-def is_aside(path: Path) -> bool:
+def _is_aside(path: Path) -> bool:
     """Tell whether a path is that of an archive that was put aside."""
     try:
         return path.resolve().parent == place.root().resolve() / place.ASIDE
@@ -285,7 +283,7 @@ def is_aside(path: Path) -> bool:
         return False
 
 
-def opened_salvaged(folder: Path, stack: ExitStack) -> Holder:
+def _salvaged(folder: Path, stack: ExitStack) -> Holder:
     """Open what there is; `stack` closes it. Segments that cannot be read say why.
 
     Raises NotASessionError if nothing is there to be read, StorageError as the system reports.
