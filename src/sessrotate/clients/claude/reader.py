@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 # ── rows from before the last compaction ─────────────────────────────────────────────────────
 
 
-class Needs(Struct):
+class _Needs(Struct):
     """What the newest segment needs of those before it.
 
     `answers` are the answers of the model that have rows in it, by their messages' ids.
@@ -64,9 +64,9 @@ class Needs(Struct):
     own: set[str] = field(default_factory=set)
 
 
-def wanted_by(tail: Iterable[Record]) -> Needs:
+def _wanted_by(tail: Iterable[Record]) -> _Needs:
     """Return which rows from before it the newest segment needs; its first row is a compaction."""
-    wanted = Needs()
+    wanted = _Needs()
     for number, record in enumerate(tail):
         row = turn_of.of(record) or Turn()
         if not number and (compaction := compaction_of.of(record)) is not None:
@@ -85,7 +85,7 @@ def wanted_by(tail: Iterable[Record]) -> Needs:
     return wanted
 
 
-def found(wanted: Needs, older: Callable[[], Iterable[Part]]) -> Iterator[Record]:
+def _needed_rows(wanted: _Needs, older: Callable[[], Iterable[Part]]) -> Iterator[Record]:
     """Yield the needed rows in the order of the history; `older` gives the parts, nearest first."""
     needed = wanted.needed
     parts, taken = _found(wanted, older())
@@ -100,7 +100,7 @@ def found(wanted: Needs, older: Callable[[], Iterable[Part]]) -> Iterator[Record
                 yield record
 
 
-def _found(wanted: Needs, older: Iterable[Part]) -> tuple[list[tuple[Part, set[int]]], set[str]]:
+def _found(wanted: _Needs, older: Iterable[Part]) -> tuple[list[tuple[Part, set[int]]], set[str]]:
     """Return which records of which parts are needed, by number, and their uuids."""
     parts, taken = [], set[str]()
     for part in older:
@@ -114,7 +114,7 @@ def _found(wanted: Needs, older: Iterable[Part]) -> tuple[list[tuple[Part, set[i
     return parts, taken
 
 
-def _numbers(wanted: Needs, taken: set[str], rows: Iterator[Record]) -> set[int]:
+def _numbers(wanted: _Needs, taken: set[str], rows: Iterator[Record]) -> set[int]:
     """Return which rows are needed, by number, and add them to those that are `taken`."""
     known: dict[str, tuple[int, str | None, str | None]] = {}
     answers: dict[str, set[str]] = defaultdict(set)
@@ -350,8 +350,8 @@ def loaded(session: Reading) -> Iterator[Record]:
     Older segments are opened only if such rows are not in the live file.
     """
     if session.newest:
-        wanted = wanted_by(session.segment(session.newest))
-        yield from found(wanted, session.older)
+        wanted = _wanted_by(session.segment(session.newest))
+        yield from _needed_rows(wanted, session.older)
     yield from session.segment(session.newest)
 
 
