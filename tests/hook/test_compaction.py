@@ -6,6 +6,7 @@ being over at all.
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,11 +38,11 @@ def summary(number: int = 501) -> bytes:
     return row(number, isCompactSummary=True)
 
 
-def announced(home: Home) -> compaction.Announced:
-    return compaction.announced(home.live.stat())
+def announced(home: Home) -> os.stat_result:
+    return home.live.stat()
 
 
-def looked(home: Home, before: compaction.Announced) -> Compacted | None:
+def looked(home: Home, before: os.stat_result) -> Compacted | None:
     """Return what there is to be found now, without waiting."""
     return compaction.awaited(home.where, before, AT_ONCE)
 

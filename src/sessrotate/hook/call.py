@@ -225,7 +225,7 @@ def rotate(job: Call, least: int) -> None:
             notes.write(where, job.problem)
         return
     if job.awaits:
-        done = compaction.awaited(where, compaction.announced(job.status))
+        done = compaction.awaited(where, job.status)
         if done is None or done.is_repeated_if_rotated:
             return  # in the second case, the end of the session is the better moment
         if _may_trim():

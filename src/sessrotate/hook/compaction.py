@@ -33,21 +33,11 @@ _PAUSE: Final = 0.02
 """Seconds between two looks at the file's size."""
 
 
-class Announced(Struct, frozen=True):
-    """The live file as it was when the client called: `size` in bytes."""
+def awaited(where: Place, before: os.stat_result, patience: float = PATIENCE) -> Compacted | None:
+    """Return the compaction that comes after the client called, None if none does in these seconds.
 
-    device: int
-    inode: int
-    size: int
-
-
-def announced(status: os.stat_result) -> Announced:
-    """Return what to remember of the live file before the client goes on."""
-    return Announced(status.st_dev, status.st_ino, status.st_size)
-
-
-def awaited(where: Place, before: Announced, patience: float = PATIENCE) -> Compacted | None:
-    """Return the compaction that comes after `before`, None if none does within these seconds."""
+    `before` is the status of the live file as it was at that moment.
+    """
     watch = _Watch(where, before)
     deadline = time.monotonic() + patience
     while True:
@@ -58,41 +48,41 @@ def awaited(where: Place, before: Announced, patience: float = PATIENCE) -> Comp
 
 
 class _Watch(Struct):
-    """What has been seen of a session's live file: up to `at`, of the file `seen` with its size.
+    """What has been seen of a session's live file: up to `at`, of the file with the status `seen`.
 
     `known` are the boundaries that were there before; `found` is the new one, if only its summary
     is missing.
     """
 
     where: Place
-    before: Announced
+    before: os.stat_result
     known: set[str | None] = field(default_factory=set)
-    seen: Announced | None = None
+    seen: os.stat_result | None = None
     at: int = 0
     found: Compacted | None = None
 
     def look(self) -> Compacted | None:
         try:
-            here = announced(self.where.live.lstat())
-            if here == self.seen:
+            here, seen = self.where.live.lstat(), self.seen
+            is_same = seen is not None and os.path.samestat(here, seen)
+            if seen is not None and is_same and here.st_size == seen.st_size:
                 return None
             with Source.itself(self.where.live) as source:
-                if self.seen is None:
+                if seen is None:
                     self._begin(source)
-                elif (here.device, here.inode) != (self.seen.device, self.seen.inode):
+                elif not is_same:
                     self.at, self.found = 0, None  # somebody rotated it, or saved it by rename
                 self.seen = here
-                return self._read(source, source.line_start(min(here.size, source.size())))
+                return self._read(source, source.line_start(min(here.st_size, source.size())))
         except (SessrotateError, OSError):
             return None  # it is being replaced, or is gone: look again
 
     def _begin(self, source: Source) -> None:
         """Note which boundaries there are already."""
         known = _archived(self.where)
-        identity = source.identity()
-        if (identity.device, identity.inode) == (self.before.device, self.before.inode):
+        if os.path.samestat(os.fstat(source.fd), self.before):
             files = self.where.client.files
-            scanned = scan.scan(source, files, lambda _done: None, self.before.size)
+            scanned = scan.scan(source, files, lambda _done: None, self.before.st_size)
             known |= {boundary.uuid for boundary in scanned.boundaries}
             self.at = source.line_start(scanned.end)
         self.known = known
