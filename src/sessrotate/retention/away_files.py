@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, names, units
@@ -49,13 +48,6 @@ _MOST_OWN: Final = 1_000
 _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
 
-class Entry(Struct, frozen=True):
-    """A file below a folder: its path there, and what the system says of it."""
-
-    file: str
-    status: os.stat_result
-
-
 def folder(place: Place) -> Path:
     """Return where the files of a session put away are.
 
@@ -67,13 +59,16 @@ def folder(place: Place) -> Path:
     return path
 
 
-def files(top: Path) -> Iterator[Entry]:
-    """Yield everything below a folder that is not a folder; links are not followed."""
+def files(top: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield everything below a folder that is not a folder: its path there, and its status.
+
+    Links are not followed.
+    """
     for here, _, found in os.walk(top):
         for name in found:
             path = os.path.join(here, name)  # noqa: PTH118 - there may be very many
             with suppress(FileNotFoundError):
-                yield Entry(os.path.relpath(path, top), os.lstat(path))
+                yield os.path.relpath(path, top), os.lstat(path)
 
 
 def size(path: Path) -> int:
@@ -86,7 +81,7 @@ def sizes(paths: Iterable[Path]) -> dict[Path, int]:
     found: dict[Path, int] = {}
     for path in paths:
         if path.is_dir():
-            found |= {path / entry.file: entry.status.st_size for entry in files(path)}
+            found |= {path / file: status.st_size for file, status in files(path)}
         elif os.path.lexists(path):
             found[path] = path.lstat().st_size
     return found
@@ -121,11 +116,8 @@ def date_all(place: Place, modified_ns: int) -> None:
 
 def regular(place: Place) -> dict[str, os.stat_result]:
     """Return the regular files of a session put away, by their paths."""
-    return {
-        entry.file: entry.status
-        for entry in files(folder(place))
-        if stat.S_ISREG(entry.status.st_mode)
-    }
+    found = files(folder(place))
+    return {file: status for file, status in found if stat.S_ISREG(status.st_mode)}
 
 
 # ── compressing ──────────────────────────────────────────────────────────────────────────────

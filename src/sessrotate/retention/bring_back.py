@@ -89,7 +89,7 @@ def plan(where: Place) -> Away | None:
             return None
         _check_free(where)
         every = away_files.files(away_files.folder(where))
-        sizes = {entry.file: entry.status.st_size for entry in every}
+        sizes = {file: status.st_size for file, status in every}
         found = away_files.packed(where, note)
         others = sizes.keys() - {f"{file}{_ZST}" for file in found}
         pending = found.keys() - sizes.keys()
