@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import time
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -20,9 +21,10 @@ from support.command_line import ID, append, boundary, called, row, session
 from support.crash.changes import Faults, Killed
 from support.homes import Home
 from support.portable import lack
+from support.race.checking import lines_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from sessrotate.archive.place import Place
@@ -506,3 +508,40 @@ def test_what_waits_is_kept_aside_where_the_live_file_is_gone(
     assert not waiting_packs(home)
     assert ("holds what it had when it was last replaced" in ended.out) == (command == "restore")
     assert str(kept) in called("doctor").out
+
+
+MORE: Final = boundary(50) + row(51) + row(52)
+LESS: Final[dict[str, Callable[[list[bytes]], bytes]]] = {
+    "nothing": lambda _: b"",
+    "the live file without its last rows": lambda lives: _shorter(lives[-1]),
+    "the live file of the rotation before": lambda lives: lives[0],
+    "the live file from before a line came late": lambda lives: lives[-1].removesuffix(LATE),
+    "the whole session without its last rows": lambda _: _shorter(DATA + MORE),
+}
+"""What another program puts in a live file's place, of the live files after each rotation."""
+
+
+def _shorter(data: bytes) -> bytes:
+    return b"".join(data.splitlines(keepends=True)[:-2])
+
+
+@pytest.mark.parametrize("put_back", LESS.values(), ids=LESS)
+def test_what_waits_is_not_removed_while_the_live_file_lacks_a_line_of_it(
+    home: Home, put_back: Callable[[list[bytes]], bytes]
+) -> None:
+    sealed(home)
+    lives = [home.live.read_bytes()]
+    home.append(MORE)
+    writer = held(home)
+    sealed(home)
+    os.write(writer, LATE)
+    os.close(writer)
+    home.rotate()
+    lives.append(home.live.read_bytes())
+    assert lives[-1].endswith(LATE)
+    home.live.write_bytes(put_back(lives))
+    home.age(25 * 3600)
+    for command in (["run"], ["restore", ID], ["run"]):
+        called(*command)
+        there = lines_in(path for path in home.config.rglob("*") if path.is_file())
+        assert {*(DATA + MORE + LATE).splitlines(keepends=True)} <= there.keys()

@@ -38,7 +38,7 @@ def residue(swap: Swap, pack: Source, live: Source) -> Span:
     if size <= swap.cut:
         return Span(size, size)
     start, other = _agreed(swap, pack, live)
-    return Span(min(size, start + _common_lines(pack, start, live, other)), size)
+    return Span(min(size, start + common_lines(pack, start, live, other)), size)
 
 
 def of_waiting(told: Waiting, pack: Source, live: Source) -> tuple[Span, bool]:
@@ -124,7 +124,7 @@ def _behind_an_edit(swap: Swap, pack: Source, live: Source) -> tuple[int, int]:
     """
     if not is_at(live, swap.prefix, swap.tail):
         return swap.cut, swap.prefix
-    same = _common_lines(pack, swap.cut, live, swap.prefix)
+    same = common_lines(pack, swap.cut, live, swap.prefix)
     size = swap.tail.size - same
     if not 0 < size <= _PIECE:
         return swap.cut, swap.prefix
@@ -187,7 +187,7 @@ def begins_with(source: Source, parts: Iterable[tuple[Source, Span]]) -> bool:
     return True
 
 
-def _common_lines(pack: Source, start: int, live: Source, other: int) -> int:
+def common_lines(pack: Source, start: int, live: Source, other: int) -> int:
     """Return how many bytes both have in common from these offsets on, in whole lines.
 
     Two different lines of a client begin alike, so half a line in common means nothing, unless

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from sessrotate import clients, names, parsing
-from sessrotate.archive.late_lines import begins_with, is_at
+from sessrotate.archive.late_lines import begins_with, common_lines, is_at
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import HEAD, Mark
 from sessrotate.errors import DamagedError, InUseError, SessrotateError, printable, storage
@@ -106,9 +106,21 @@ def has_all_of(
     old: Source,
     session: str,
 ) -> bool:
-    """Tell whether all of a replaced file is in these archived segments and the live file.
+    """Tell whether all of a replaced file is in these archived segments and the live file."""
+    return held(live, header, segments, old, session) == old.size()
 
-    `header` is the live file's. Where in the history a file begins, its header says.
+
+def held(
+    live: Source | None,
+    header: LiveHeader | None,
+    segments: SegmentSet | None,
+    old: Source,
+    session: str,
+) -> int:
+    """Return up to where, in bytes, these archived segments and the live file have a replaced file.
+
+    Each byte at its place in the history: where in it a file begins, its header says. `header` is
+    the live file's. What somebody pruned counts as there.
     """
     start, at = body_of(header)
     old_start, other = body_of(headers.parse_live(first_line(old), session))
@@ -122,15 +134,15 @@ def has_all_of(
             continue
         mark, most = Mark(span.size, part.digest or ""), end - position
         if most < span.size:  # it ended here once, and was gone on with elsewhere
+            if part.pruned is not None:
+                return end
             mark = Mark.of_pieces(_first(segments, part, most))
         if not is_at(old, position, mark):
-            return False
+            return position
         position += mark.size
-    rest = Span(position, size)
-    return position == end and (
-        live is None
-        or is_at(live, at + max(0, old_start - start), Mark.of_pieces(old.pieces(rest)))
-    )
+    if position != end or live is None:
+        return position
+    return position + common_lines(old, position, live, at + max(0, old_start - start))
 
 
 def _first(segments: SegmentSet, part: SegmentFile, size: int) -> Iterator[memoryview]:
@@ -313,17 +325,26 @@ def goes_on_at(old: Source, new: Source) -> int | None:
     return at if begins_with(new, [(old, span) for span in left]) else None
 
 
-def are_archived(live: Source, span: Span, place: Place, listed: Manifest) -> bool:
-    """Tell whether each line of a span of the live file stands in the archive, too.
+def are_in(
+    source: Source,
+    span: Span,
+    place: Place,
+    segments: Sequence[SealedSegment],
+    live: Source | None = None,
+) -> bool:
+    """Tell whether each line of a span of a file stands in these segments, or the live file, too.
 
     Nobody can tell of one that stood in a segment that is freed, or cannot be read.
     """
     missing: set[bytes] = set()
-    for line, _, size, _ in parsing.split(live.pieces(span)):
+    for line, _, size, _ in parsing.split(source.pieces(span)):
         missing.add(_digest(line))
         if size > parsing.LONGEST or len(missing) > _MOST:
             return False
-    for entry in reversed(listed.segments):
+    if live is not None:
+        whole = live.pieces(Span(0, live.size()))
+        missing.difference_update(_digest(line) for line, *_ in parsing.split(whole))
+    for entry in reversed(segments):
         file = compressed.file_of(place.session, entry)
         if not missing:
             break

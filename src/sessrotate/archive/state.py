@@ -164,7 +164,7 @@ def _cut(found: FoundFiles, listed: Manifest | None) -> Cut | None:
         return cut
     # Somebody else may have changed what stands there, and it goes with the next swap.
     before = Span(len(headers.live_line(header)), cut.boundary.offset)
-    return cut if live_tail.are_archived(live, before, found.place, listed) else None
+    return cut if live_tail.are_in(live, before, found.place, listed.segments) else None
 
 
 def _listed(found: FoundFiles, match: Match) -> Manifest | None:

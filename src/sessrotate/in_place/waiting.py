@@ -4,9 +4,9 @@ They wait whole, in the folder `waiting` of the archive, each with a number for 
 the record does not know is listed, and is never changed or removed.
 
 Rule: a replaced file is kept whole until a lease proves that nobody can write to it; where there
-are none, until it has been quiet for a day and nobody is known to have it open. What came to it is
-appended to the live file, by whole lines, once: the record says which bytes, and how long the live
-file was, before they are appended.
+are none, until it has been quiet for a day and nobody is known to have it open. It is removed only
+while the session has each of its lines. What came to it is appended to the live file, by whole
+lines, once: the record says which bytes, and how long the live file was, before they are appended.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import clock, late_lines, place, record, state
-from sessrotate.archive.late_lines import batch_end, is_at, of_waiting, said_again
+from sessrotate.archive import clock, late_lines, live_tail, place, record, state
+from sessrotate.archive.late_lines import batch_end, of_waiting, said_again
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Batch, Mark, Waiting
 from sessrotate.archive.state import State
@@ -31,6 +31,7 @@ from sessrotate.errors import printable, quoted, storage
 from sessrotate.in_place import aside
 from sessrotate.in_place.swap import change_record
 from sessrotate.model import FileIdentity, Span
+from sessrotate.segments import load
 from sessrotate.system import in_use, locks
 from sessrotate.system.source import Source
 from sessrotate.units import DAY
@@ -134,24 +135,43 @@ def settle(place: Place) -> list[str]:
         if each.told is None:
             continue
         with _opened(place, each.path) as pack:
-            if _is_gone(place):
+            why = "is gone"
+            if not _is_gone(place):
+                is_free = _is_free(pack, each.told)
+                told = _brought_over(place, each.told)
+                here = pack.identity()
+                is_known = (here.size, here.modified_ns) == (told.mark.size, told.modified)
+                has_all = _has_all_of(place, pack) if is_free and is_known else None
+                if has_all is None:
+                    continue
+                why = "" if has_all else "lacks lines that it had"
+            if why:
                 kept = printable(str(aside.keep(place, each.path)))
-                fs.remove_files(place.waiting, [each.path.name])
                 said.append(
-                    f"{printable(str(place.live))} is gone, and {kept} holds what it had when it "
-                    "was last replaced: compare that with the session, then remove it."
+                    f"{printable(str(place.live))} {why}, and {kept} holds what it had when it was "
+                    "last replaced: compare that with the session, then remove it."
                 )
-                continue
-            is_free = _is_free(pack, each.told)
-            told = _brought_over(place, each.told)
-            here = pack.identity()
-            if (here.size, here.modified_ns) != (told.mark.size, told.modified):
-                continue
-            # Nothing tells an edit with the old time set from none, so it is read once more.
-            if is_free and is_at(pack, 0, told.mark):
-                fs.remove_files(place.waiting, [each.path.name])
+            fs.remove_files(place.waiting, [each.path.name])
     _clean(place)
     return said
+
+
+def _has_all_of(place: Place, pack: Source) -> bool | None:
+    """Tell whether the session has each line of a replaced file, in its place or behind.
+
+    The record is not asked: it says what was there once, and since then a backup or an editor may
+    have put back less. None where nobody can tell: the live file does not go on from its archive,
+    its client trimmed it, or the session was put away.
+    """
+    with state.opened(place) as found:
+        if found.problem is not None or found.kept or found.is_away:
+            return None
+        archive, listed = place.archive, found.manifest
+        parts = None if listed is None else load.of_manifest(archive, found.listing, listed)
+        end = live_tail.held(found.live, found.header, parts, pack, place.session)
+        rest = Span(pack.line_start(end), pack.size())  # such as what came late, by now behind
+        segments = () if listed is None else listed.segments
+        return not rest.size or live_tail.are_in(pack, rest, place, segments, found.live)
 
 
 def _is_gone(place: Place) -> bool:
