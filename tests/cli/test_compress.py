@@ -409,7 +409,7 @@ def test_what_is_said_besides_is_true_of_rollouts(codex: Codex) -> None:
         fcntl.flock(held, fcntl.LOCK_EX)
         ended = called("tidy", codex.where(1).session, "--yes")
     assert ended.code == 75
-    assert "run this again." in ended.out
+    assert "try again." in ended.out
     assert "--live" not in ended.out
     called("tidy", "--yes")
     assert "on disk for that, with the trash: 0 B" in called("doctor").out

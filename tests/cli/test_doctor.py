@@ -234,7 +234,7 @@ def test_what_is_left_of_a_session_that_cannot_be_whole_is_exported(home: Home) 
     home.live.unlink()
     (told,) = called("doctor", "--json").document()["findings"]
     assert told["kind"] == "orphan"
-    assert "freed for good" in told["detail"]
+    assert "deleted for good" in told["detail"]
     assert called("restore", ID).code == 77
     file = home.config / "left.jsonl"
     assert f"sessrotate export --allow-gaps {ID}" in told["detail"]

@@ -512,7 +512,7 @@ def test_a_session_that_the_client_deleted_is_pruned_like_any_other(home: Home) 
     assert len(trashed(home)) == 2
     ended = called("restore", ID)
     assert ended.code == 0
-    assert "The live file was gone, and with it all after" in ended.out
+    assert "The live file was gone, and with it everything after" in ended.out
     assert home.live.read_bytes() == b"".join(BODIES[:-1])
 
 

@@ -51,7 +51,7 @@ def test_a_session_that_is_gone_comes_back_by_its_id(home: Home) -> None:
     for options in (["--dry-run"], []):
         told = called("restore", *options, ID)
         assert told.code == 0
-        assert f"and with it all after {last[:19].replace('T', ' ')}" in told.out
+        assert f"and with it everything after {last[:19].replace('T', ' ')}" in told.out
     assert home.live.read_bytes() == b"".join(command_line.segments_of(DATA)[:2])
     assert home.live.stat().st_mode & 0o7777 == 0o600
     assert home.is_whole

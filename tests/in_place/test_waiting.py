@@ -74,7 +74,7 @@ def test_a_line_that_comes_after_sealing_is_in_no_sealed_segment_and_not_lost(ho
 def test_it_is_said_that_the_replaced_file_waits(home: Home) -> None:
     rotated = home.rotate()
     assert rotated.pending is not None
-    assert "waits until nobody has written to it for a day" in rotated.pending
+    assert "stays until nobody has written to it for a day" in rotated.pending
     assert home.rotate().pending is None
     assert home.stitched() == DATA
 
@@ -403,7 +403,7 @@ def test_what_comes_after_a_restoration_whose_record_is_lost_stays_in_the_replac
 def test_putting_an_archive_aside_says_what_waits_in_it(home: Home) -> None:
     sealed(home)
     writer = held(home)
-    assert "goes with it: lines written" in called("aside", ID, "--dry-run").out
+    assert "moves with it: lines written" in called("aside", ID, "--dry-run").out
     os.close(writer)
 
 

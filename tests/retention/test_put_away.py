@@ -440,7 +440,7 @@ def test_a_session_that_is_gone_is_not_put_away(
 
 def test_what_nobody_put_there_is_not_mixed_up_with_what_is_put_away(home: Home) -> None:
     command_line.write(home.archive / "archived" / "mine", b"mine")
-    unchanged(home, RefusedError, "mine, which does not belong to a session put away")
+    unchanged(home, RefusedError, "mine, which does not belong to a session that was put away")
 
 
 @pytest.mark.parametrize("name", [f"{ID}.jsonl", ID, "agent-0a.jsonl"])
@@ -824,7 +824,7 @@ def test_a_live_file_that_somebody_moved_back_is_followed_by_the_rest(home: Home
     put_it_away(home)
     command_line.write(home.live, DATA)
     (home.archive / "archived" / f"{ID}.jsonl.zst").unlink()
-    unchanged(home, RefusedError, "Somebody moved")
+    unchanged(home, RefusedError, "Someone moved")
     assert [finding.kind for finding in doctor.findings()] == ["doubled"]
     bring_it_back(home)
     assert (home.live.parent / ID / "subagents" / "agent-a1.jsonl").read_bytes() == LONG

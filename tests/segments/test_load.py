@@ -85,7 +85,7 @@ def test_the_first_segment_alone_is_not_taken_for_a_whole_session(
     files = a_set(source, tmp_path / "out", "numbered", "plain", keep=False)
     for file in files[1:]:
         file.unlink()
-    with pytest.raises(DamagedError, match="nothing says how many"):
+    with pytest.raises(DamagedError, match="no record says how many"):
         sets.stitched(tmp_path / "out")
 
 

@@ -82,7 +82,7 @@ def check_away(place: Place) -> None:
         if not os.path.lexists(place.live):
             raise lost(place)
         raise RefusedError(
-            f"Somebody moved {printable(str(place.live))} back: `restore` brings back the rest."
+            f"Someone moved {printable(str(place.live))} back: `restore` brings back the rest."
         )
 
 
@@ -217,7 +217,7 @@ def decompressed(fd: int, name: str) -> Iterator[bytes]:
     except DamagedError as error:
         raise _damaged(name, str(error)) from None
     if left:
-        raise _damaged(name, "it does not hold as many bytes as it says")
+        raise _damaged(name, "its content is longer or shorter than it states")
 
 
 def _damaged(name: str, reason: str) -> DamagedError:

@@ -157,8 +157,8 @@ def _stranger(where: Place) -> str:
         )
     others = [printable(str(each.live)) for each in place.live_files(where.session)]
     return (
-        f"{' and '.join(others)} have the same id, and nothing says which of them owns {archive}. "
-        "Move those that you do not need out of the folder of projects, then try again."
+        f"{' and '.join(others)} have the same id, and no record says which of them owns "
+        f"{archive}. Move those that you do not need out of the folder of projects, then try again."
     )
 
 

@@ -297,8 +297,8 @@ def of_live(path: Path) -> Place:
     if place is not None and place.live.name != path.name:
         session = printable(place.session)
         raise RefusedError(
-            f"{name} is the archive of {session}, or in it, not a live file. If the live file is "
-            f"gone, `sessrotate restore {session}` brings it back."
+            f"{name} is the archive of {session}, or a part of it, not a live file. If the live "
+            f"file is gone, `sessrotate restore {session}` brings it back."
         )
     if place is None:
         folder = printable(str(clients.in_place().files.projects_folder()))

@@ -50,9 +50,9 @@ SAYS: Final = {
     "hook: failed": "The rotation by the hook ({at}) failed. {why} {then}",
     "kept": "{why}",  # it was saved while its session was replaced
     "clock": "{why}",  # it is not believed, so nothing is pruned or freed
-    "ahead": "What was pruned or restored here is dated {day}, in the future, and stays until its "
-    "grace period after that is over. If the clock is right now, `sessrotate prune {session} "
-    "--empty-trash --grace 0` deletes it.",
+    "ahead": "By its date, something was pruned or restored here on {day}, in the future, so it "
+    "stays until the grace period after that is over. If the clock is right now, `sessrotate prune "
+    "{session} --empty-trash --grace 0` deletes it.",
     "unread: folder": "{path} cannot be read ({reason}), so its contents are unknown: make it "
     "readable, or move it away.",
     "settings: link": "{path} is a symbolic link, and sessrotate writes nothing there: remove the "
@@ -75,7 +75,7 @@ SAYS: Final = {
     "fails: `sessrotate aside {session}`.",
     "renamed": "{live} is gone, and {renamed} continues its archive: give it the old name back. "
     "Keep this folder, which holds its history.",
-    "orphan: freed": "{live} is gone, and a part of its archive was freed for good, so no client "
+    "orphan: freed": "{live} is gone, and a part of its archive was deleted for good, so no client "
     "can get it back whole: `sessrotate export --allow-gaps {session} -o FILE` "
     "writes the rest. If you need none of it, remove this folder.",
     "orphan: whole": "{live} is gone, and its archive is still here: bring the session back with "
@@ -119,7 +119,7 @@ SAYS: Final = {
     "lines the session lacks: `sessrotate read {path_word}` shows all of it. Remove "
     "it only if you do not need that.",
     "stranger: draft": "{path} was left by a resume of Codex, or by a run, that was killed at "
-    "least a day ago, and nothing continues it: `sessrotate tidy` removes it.",
+    "least a day ago and has not been continued: `sessrotate tidy` removes the file.",
     "stranger: second": "{path} is a second file of its session, beside the one that Codex uses: "
     "`sessrotate tidy` keeps the one that has all of it, or says why both stay.",
     "stranger: alone": "{path} was left by a run that was killed, and the session's own file has "

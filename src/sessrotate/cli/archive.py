@@ -43,8 +43,7 @@ def command(
     `stitch`, `verify` and `export` still find them by id, and `restore` puts them back. A session
     that a client is running stays where it is.
 
-    One session that you name is put away at once. For several, you see the plan first and confirm
-    it.
+    If you name one session, `archive` acts at once. For several, it shows the plan and asks first.
     """
     one_of(sessions, older_than is not None, "a SESSION or pass --older-than AGE")
     if older_than is None:

@@ -66,7 +66,7 @@ def command(
             "--format",
             FORMATS,
             "The original lines for programs (the default), or text for people. A name after -o "
-            "that ends with .md or .html says the format, too.",
+            "that ends with .md or .html sets the format, too.",
         ),
     ] = None,
     output: Annotated[
@@ -85,13 +85,13 @@ def command(
     at: At = None,
     split: Annotated[
         bool,
-        flag("--split", "In html, write a folder: a page for each segment, and an index."),
+        flag("--split", "With html, write a folder: a page for each segment, and an index."),
     ] = False,
     all_branches: Annotated[
         bool,
         flag(
             "--all-branches",
-            "In markdown and html, also show rewound branches, and mark them.",
+            "With markdown and html, also show rewound branches, and mark them.",
         ),
     ] = False,
     allow_gaps: AllowGaps = False,

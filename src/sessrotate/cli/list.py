@@ -56,9 +56,9 @@ def command(
         choice(
             "--sort",
             ORDERS,
-            "Which sessions come first: the largest, those that take most disk space, those whose "
-            "rotation frees most (reads every file, as --deep), the latest, or the first in the "
-            "alphabet.",
+            "Which sessions come first: the largest, those that take the most disk space, those "
+            "whose rotation frees the most (reads every file, as --deep does), the latest, or the "
+            "first in the alphabet.",
         ),
     ] = "size",
     deep: Annotated[

@@ -89,7 +89,7 @@ def command(
     yes: Yes = False,
     is_verbose: Annotated[
         bool,
-        typer.Option("--verbose", "-v", help="Show every segment, and why it stays or goes."),
+        typer.Option("--verbose", "-v", help="Show every segment, and why it is kept or removed."),
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,

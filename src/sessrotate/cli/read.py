@@ -79,8 +79,7 @@ def command(
         typer.Option(
             metavar="REGEX",
             help="Show only matches, each with its segment, byte offset and lines. Searches what "
-            "people and models said and what tools were given and returned, but not what is "
-            "hidden.",
+            "people and models said, and the input and output of tools, but no hidden text.",
         ),
     ] = None,
     include: Annotated[

@@ -68,7 +68,7 @@ def command(
         bool,
         flag(
             "--keep-times",
-            "Keep the files' old dates, although the client's clean-up goes by these dates.",
+            "Keep the files' old dates, although the client's clean-up decides by these dates.",
         ),
     ] = False,
     wait: Wait = 10.0,
@@ -87,9 +87,9 @@ def command(
     sessrotate does not rotate a restored session or put it away automatically until you rotate the
     session by name.
 
-    One session that you name is restored at once. For everything else, you see the plan first and
-    confirm it. A run is a `tidy`, a `run`, or a command for several sessions (or --all). --run N
-    names, and leaves alone, sessions that were rotated, restored, pruned or replaced since then.
+    If you name one session, `restore` acts at once. Otherwise it shows the plan and asks first. A
+    run is a `tidy`, a `run`, or a command for several sessions (or --all). --run N leaves alone
+    sessions that were rotated, restored, pruned or replaced since then, and names them.
     """
     others = [last, number is not None, every, shows_runs]
     one_of(sessions, any(others), "a SESSION or pass --last-run, --run N, --runs or --all")
@@ -152,7 +152,7 @@ def _in_project(where: Place, folder: Path) -> Place:
     name = place.project_of(projects, here.parent.resolve() / here.name)
     if not name and not here.is_dir():
         shown = printable(str(here))
-        streams.warn(f"There is no folder {shown}: a client finds the session once there is one.")
+        streams.warn(f"There is no folder {shown}: a client finds the session only once that exists.")
     return next(place.all_named(projects, name or files.project_name(here), (where.session,)))
 
 

@@ -79,8 +79,8 @@ def command(
     What a resume needs stays where the client looks, and the session resumes exactly as before.
     Everything else moves to an archive next to the client's projects folder. `restore` undoes it.
 
-    One session that you name is rotated at once. For several, or --all, you see the plan first and
-    confirm it.
+    If you name one session, `rotate` acts at once. For several, or --all, it shows the plan and
+    asks first.
     """
     one_of(sessions, every)
     if min_size is not None and not every:

@@ -20,7 +20,7 @@ HowOften = Annotated[Every, typer.Option("--every", help="How often to start it.
 
 @group.command()
 def show(*, every: HowOften = "daily") -> None:
-    """Say when `run` would start, and what `install` would do.
+    """Show when `run` would start, and what `install` would do.
 
     Prints the files and the commands; without systemd and launchd, the line to add for cron.
     """

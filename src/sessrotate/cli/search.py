@@ -56,9 +56,7 @@ def command(
         typer.Option(
             metavar="WHO",
             autocompletion=lambda: list(phrases.VOICES),
-            help=(
-                "Only what WHO said: you; agent (the models); tools (also what they were given)."
-            ),
+            help="Only what WHO said: you; agent (the models); tools (their input and output).",
         ),
     ] = None,
     since: Annotated[
@@ -113,13 +111,13 @@ def command(
         bool,
         flag(
             "--json",
-            "Print one JSON object a line for each hit, or with -l or -c for each session.",
+            "Print one JSON object per line: for each hit, or with -l or -c for each session.",
         ),
     ] = False,
 ) -> None:
     """Search all sessions of all clients, the newest first.
 
-    Searches what people see: what was said, and what tools were given and returned, in live files,
+    Searches what people see: what was said, and the input and output of tools, in live files,
     archives, and agents' transcripts, compressed or not. Does not search long tool results that a
     client keeps in separate files. ^ and $ match at the start and end of each line, and accents
     match however they are written. Below each hit is the command that shows it. The exit code is 0

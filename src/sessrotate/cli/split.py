@@ -118,7 +118,7 @@ def _to_folder(
     with _opened(path, _straight(out or Path())) as source:
         if compressed.is_session(path.name) and not quiet:
             name = printable(path.name)
-            streams.message(f"sessrotate: {name} is compressed; its content is split.")
+            streams.message(f"sessrotate: Splitting the decompressed content of {name}.")
         with streams.progress("Reading", source.size(), quiet=quiet) as progress:
             planned = split.prepare(source, progress, layout=layout, codec=codec)
         folder = _straight(out or Path(f"{planned.session}.segments"))

@@ -160,7 +160,7 @@ def scratch(folder: Path, pieces: Iterable[bytes | memoryview]) -> int:
     except BaseException as error:
         os.close(fd)
         if is_full(error):
-            told = f"{error.strerror}, and none where temporary files go (TMPDIR)"
+            told = f"{error.strerror}, nor in the folder for temporary files (TMPDIR)"
             raise OSError(error.errno, told) from error
         raise
     return fd

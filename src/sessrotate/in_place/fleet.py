@@ -30,8 +30,8 @@ from sessrotate.system.source import Source, is_zeros
 _MIB: Final = 1 << 20
 
 ZEROS: Final = (
-    "It holds only zeros, as a crash or a full disk leaves a file: put it back from a backup, or "
-    "remove it."
+    "It holds only zeros, as files do after a crash or on a full disk: put it back from a backup, "
+    "or remove it."
 )
 
 

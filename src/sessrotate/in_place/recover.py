@@ -137,8 +137,8 @@ def _check_superfluous(found: State) -> None:
     copies = state.uncounted(found)
     if copies and not state.are_held(found, copies):
         raise DamagedError(
-            f"A program changed {printable(str(live))} after its history was copied, and before a "
-            f"rotation of it was done, so sessrotate changed nothing. The copied history is in "
+            f"A program changed {printable(str(live))} after its history was copied, and before "
+            f"its rotation was finished, so sessrotate changed nothing. The copied history is in "
             f"{printable(str(found.place.archive))}."
         )
 

@@ -69,7 +69,7 @@ class RestorePlan(Struct, frozen=True):
     @property
     def need(self) -> Need:
         """What has to be free."""
-        what = "the whole history, since the archive keeps its own for now"
+        what = "the whole history, since the archive keeps its copy for now"
         return Need(self.size + gain.ASIDE, what)
 
 

@@ -355,8 +355,8 @@ def check(planned: RotationPlan, place: Place, wait: float = 0, *, live: bool) -
     if planned.moved and planned.waiting > planned.start + planned.end:
         raise InUseError(
             "Replaced live files that a program may still write to hold "
-            f"{amount(planned.waiting)}, more than the whole session. They go once nobody has "
-            "written to them for a day: try again then."
+            f"{amount(planned.waiting)}, more than the whole session. They are removed once "
+            "nobody has written to them for a day: try again then."
         )
 
 

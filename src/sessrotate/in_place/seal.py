@@ -104,12 +104,12 @@ def _is_new(found: State, begun: Intent, path: Path) -> bool:
 # ── the end of a swap ─────────────────────────────────────────────────────────────────────────────
 
 _UNKNOWN: Final = (
-    "This file system cannot tell whether a process still writes to the replaced file, which waits "
-    "until nobody has written to it for a day."
+    "This file system cannot tell whether a process still writes to the replaced file, so the file "
+    "stays until nobody has written to it for a day."
 )
 _HELD: Final = (
-    "A process still has the replaced file open. That file waits, and the first `sessrotate run` "
-    "after the process has closed it frees it."
+    "A process still has the replaced file open. The first `sessrotate run` after the process has "
+    "closed that file removes it."
 )
 _LOOKS: Final = 10
 """How often a replaced file is looked at that somebody writes to just then."""

@@ -147,14 +147,14 @@ def _changed(rotated: Rotated, *, dry_run: bool) -> Iterator[str]:
         has = f" (which still {'has' if dry_run else 'had'} {len(plan.taken):,} of them)"
         goes = f"to the archive{has if plan.taken else ''}"
         if dry_run:
-            cut = f"Would cut at byte {plan.live.cut:,}: {many} would go {goes}"
+            cut = f"Would cut at byte {plan.live.cut:,}: {many} would move {goes}"
             yield f"{cut}, and the live file {change}."
         else:
             yield f"Moved {many} of {name} {goes}; the live file {change}."
         if plan.puts_aside:
             yield (
                 f"{put} the existing archive aside, whole: the live file does not continue it, or "
-                "it cannot be read. It goes to sessrotate/aside, beside the folder of projects."
+                "it cannot be read. It moves to sessrotate/aside, beside the folder of projects."
             )
         yield from _on_disk(rotated)
         yield from _carried(plan)
@@ -236,9 +236,9 @@ def aside_plan(planned: Plan) -> Iterator[str]:
     yield f"The live file stays as it is: {_shown(where.live)}"
     if planned.waits:
         yield (
-            f"{_shown(where.waiting)} goes with it: lines written to a replaced live file there "
-            "since the last run, or later, no longer reach the live file. `sessrotate run` brings "
-            "them over first, if it can."
+            f"{_shown(where.waiting)} moves with it: lines written to a replaced live file there "
+            "since the last run, or later, will not reach the live file. `sessrotate run` moves "
+            "them there first, if it can."
         )
 
 

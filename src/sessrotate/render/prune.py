@@ -119,7 +119,8 @@ def _sessions(planned: PrunePlan, seen: Seen) -> Iterator[str]:
     rows = [(where, _cells(segments)) for where, segments in shown]
     yield from outcomes.of_places(rows, _FIGURES, _TEXTS, seen)
     if others := len(found) - len(shown):
-        yield f"Nothing would go from {count(others, 'more session' if rows else 'session')}."
+        more = count(others, "more session" if rows else "session")
+        yield f"Nothing would be removed from {more}."
 
 
 def _cells(segments: Sequence[Decision]) -> tuple[str, ...]:

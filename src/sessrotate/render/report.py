@@ -319,9 +319,9 @@ def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
         yield f"{many} that you restored would free about {freed}: rotate {it} by name, as above."
     if cramped := sum(each.room_missing > 0 for each in [*tidied, *used]):
         which = "it" if len(tidied) + len(used) == 1 else f"{cramped:,} of them"
-        yield f"The disk is too full for {which} now: `sessrotate tidy -n` says how much."
+        yield f"The disk is too full for {which} now: `sessrotate tidy -n` says what is missing."
     if report.to_tidy:
-        yield f"{_LEFT} frees about {_besides(report)} besides."
+        yield f"{_LEFT} would also free about {_besides(report)}."
 
 
 def _besides(report: MachineReport) -> str:

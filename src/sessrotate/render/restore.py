@@ -83,7 +83,8 @@ def _whole(name: str, plan: RestorePlan, *, dry_run: bool) -> str:
     if plan.tail is None:
         last = plan.manifest.segments[-1].segment.last_timestamp
         after = "the last rotation" if last is None else printable(render.time(last))
-        line += f" The live file was gone, and with it all after {after}: see `aside`, or a backup."
+        line += f" The live file was gone, and with it everything after {after}: look for that in "
+        line += "`aside` or a backup."
     return line
 
 

@@ -135,7 +135,8 @@ def would(plan: SplitPlan, out: Path, room: int | None, leftovers: int) -> list[
         lines.append(f"{size(room)} is free there{', which is not enough' if is_short else ''}.")
     if leftovers:
         lines.append(
-            f"An unfinished split is there: its {count(leftovers, 'file')} would be replaced."
+            "The folder holds an unfinished split: "
+            f"its {count(leftovers, 'file')} would be replaced."
         )
     return lines + remarks(plan)
 

@@ -54,8 +54,9 @@ _STAYS: Final = {"recover": "what was recovered", "trash": "what was deleted for
 
 _NOTES: Final = {
     "archive": render.PUT_AWAY,
-    "compress": "Codex lists, reads and resumes a compressed session as before. A resume makes it "
-    "plain again, and needs room for that. Other programs that look for *.jsonl no longer see it.",
+    "compress": "Codex lists, reads and resumes a compressed session as before. A resume "
+    "decompresses it, and needs room for that. Other programs that look for *.jsonl no longer see "
+    "it.",
 }
 """What a plan says besides of a step."""
 
@@ -240,7 +241,7 @@ def _left(tidied: Tidied) -> Iterator[str]:
         verb, them = ("is", "it") if len(used) == 1 else ("are", "them")
         live = " If a client is idle, `sessrotate rotate SESSION --live` rotates its session now."
         yield (
-            f"{count(len(used), 'session')} {verb} in use: end what uses {them} and run this again."
+            f"{count(len(used), 'session')} {verb} in use: close what uses {them}, then try again."
             f"{live if {*used} != {'compress'} else ''}"
         )
 

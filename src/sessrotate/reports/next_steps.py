@@ -116,8 +116,8 @@ _CODEX: Final = (
         ),
         lambda each, _planned: each.disk_bytes,
         "that are plain: `tidy` compresses them a week after their last use, or 30 days after a "
-        "resume or `restore`, unless a Codex of the last 90 days may not find them then; `tidy "
-        "SESSION` compresses one at once, if nobody uses it",
+        "resume or `restore`, unless a Codex used in the last 90 days may not find compressed "
+        "sessions; `tidy SESSION` compresses one at once, if nobody uses it",
         "",
         is_most=True,
     ),
@@ -126,7 +126,7 @@ _OTHERS: Final = (
     _Rule(
         lambda _each, _now, _planned: True,
         lambda each, _planned: each.disk_bytes,
-        "that sessrotate reads, and cannot make smaller",
+        "that sessrotate reads, but cannot make smaller",
         "",
         is_most=True,
     ),

@@ -257,7 +257,7 @@ def _obstacles(where: Place, source: Source, items: Mapping[str, os.stat_result]
     if away_file.note(where) is None and (strangers := listing(folder)):
         yield (
             f"{printable(str(folder))} has {printable(strangers[0])}, which does not belong to a "
-            "session put away: move it away."
+            "session that was put away: move it away."
         )
 
 

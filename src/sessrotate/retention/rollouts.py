@@ -307,8 +307,8 @@ def check(source: Source) -> os.stat_result:
     idle = time.time() - status.st_mtime
     if idle < units.DAY and clients.cold().is_written_to_blindly(time.time()):
         raise RefusedError(
-            f"{name} was written to within a day, and a Codex before 0.147, which holds no lock, "
-            "was used in the last 90 days: try again tomorrow."
+            f"{name} was written to within the last day, and a Codex before 0.147, which holds no "
+            "lock, was used in the last 90 days: try again tomorrow."
         )
     return status
 
@@ -406,7 +406,7 @@ def _compressed(
 def _leave_room(folder: Path) -> None:
     free = fs.free_bytes(folder)
     if free is not None and free < SPARE:
-        raise OSError(errno.ENOSPC, "The remaining disk space is left to clients that write")
+        raise OSError(errno.ENOSPC, "The remaining disk space is reserved for clients that write")
 
 
 def _unpacked(fd: int, path: Path) -> Iterator[bytes]:

@@ -290,7 +290,7 @@ def _contradictions(claim: _Claim, parts: list[SegmentFile]) -> Iterator[Problem
         # Nothing here tells a whole session from the first segment of a set that lost the rest.
         yield Problem(
             "missing",
-            f"Only segment 0 of {printable(claim.session)} is here, and nothing says how many "
+            f"Only segment 0 of {printable(claim.session)} is here, and no record says how many "
             f"followed: put the other segments, or the {names.MANIFEST}, back beside it.",
         )
     for index, file in sorted(claim.files.items()):
@@ -326,13 +326,13 @@ def _wrong(claim: _Claim, client: Client, head: Header, part: SegmentFile) -> It
     elif claim.live is None and head.segments != claim.count:
         yield f"its header counts {head.segments or 0:,} segments, not {claim.count:,}"
     elif claim.live is None and head.source_bytes != claim.source_bytes:
-        yield "its header gives another size of the whole session than the others"
+        yield "its header gives a different size for the whole session than the others"
     if following is not None and following.parent_digest != head.digest:
         yield "its digest is not the one that the next segment's header gives"
     if head.start > (following.start if following is not None else claim.source_bytes):
         yield "its header says that it begins after its end"
     if not _is_time_of_first_line(client, claim.folder, part, head.timestamp):
-        yield "its header gives another time than its first line"
+        yield "its header gives a different time than its first line"
 
 
 def _is_time_of_first_line(

@@ -37,7 +37,7 @@ const growthOfAll = (report, made) => {
     points.push([time + DAY, done]);
   }
   const { unit, bins } = binned(days, points[0][0], points.at(-1)[0]);
-  return card("Growth", { name: "growth", wide: true, note: `Bytes by the day they were written.${undated ? ` Nothing says when ${size(undated)} were: they are at the start.` : ""}` },
+  return card("Growth", { name: "growth", wide: true, note: `Bytes by the day they were written.${undated ? ` The dates of ${size(undated)} are unknown: these bytes are at the start.` : ""}` },
     timeline({ points, bins, unit, label: `All sessions grew to ${size(done)} from ${dated(points[0][0])} to ${dated(points.at(-1)[0])}.` }));
 };
 
