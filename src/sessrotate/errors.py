@@ -29,7 +29,7 @@ MORE_INODES: Final = "Remove or move many small files, then try again."
 
 
 class SessrotateError(Exception):
-    """Base of all errors of sessrotate. `exit_code` is what a command ends with."""
+    """Base of all errors of sessrotate. `exit_code` is the exit code of a command."""
 
     exit_code: ClassVar[int]
 
@@ -39,7 +39,7 @@ class RequestError(SessrotateError):
 
 
 class InputError(SessrotateError):
-    """What was found on the disk is not sound."""
+    """The data or the disk is at fault."""
 
 
 class WrongUsageError(RequestError):

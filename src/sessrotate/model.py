@@ -43,7 +43,7 @@ class Span(Struct, frozen=True):
 class Boundary(Struct, frozen=True):
     """A compaction: the record with which a client reset the model's context.
 
-    A field is None where the record has no usable value for it.
+    A field is None if the record has no usable value for it.
     """
 
     offset: int

@@ -155,7 +155,7 @@ def test_it_is_said_until_when_and_what_ends_it_sooner() -> None:
     path = "/a b/archive"
     said = clock.judged({path: BEGIN, "log": BEGIN - DAY}, BEGIN - 2 * DAY)
     assert "/a b/archive, which sessrotate wrote, is from 2026-09-21T14:13:20Z" in said
-    assert said.endswith("wait until then, or type `touch '/a b/archive'`.")
+    assert said.endswith("wait until then, or run `touch '/a b/archive'`.")
     said = clock.judged({path: BEGIN}, BEGIN + YEAR + 1)
     assert "suspended until the next rotation or `sessrotate run`" in said
     assert "touch" not in said

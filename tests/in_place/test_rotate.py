@@ -49,7 +49,7 @@ def test_a_hard_linked_live_file_is_refused_until_the_other_name_is_gone(home: H
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may chown")
 def test_another_users_live_file_in_our_folder_is_refused_until_it_is_ours(home: Home) -> None:
     os.chown(home.live, 4711, -1)
-    refused(home, f"another user, and its folder to you: type `chown 0 {home.live}`, then try")
+    refused(home, f"another user, but its folder is yours: run `chown 0 {home.live}`, then try")
     os.chown(home.live, 0, -1)
     home.rotate()
     assert home.stitched() == DATA

@@ -49,7 +49,7 @@ def judged(written: Mapping[str, float], now: float) -> str:
         return f"{said} the next rotation or `sessrotate run`. {right}."
     ahead = [path for path in paths if written[path] > now + DAY]
     touch = shlex.join(["touch", *ahead[:_NAMED]])
-    return f"{said} then. {right}, or type `{printable(touch, 9999)}`."
+    return f"{said} then. {right}, or run `{printable(touch, 9999)}`."
 
 
 def stamp(now: float | None = None) -> float:

@@ -90,8 +90,8 @@ class Sight(Struct, frozen=True):
 class Agent(Struct, frozen=True):
     """The transcript of an agent: its `id`, its file's `path`, and the file's size in `bytes`.
 
-    `call` is the id of the tool call that started it, None where nothing tells. `asked` is the
-    beginning of what it was asked, None where the first 64 KiB do not tell. `is_warm_up` is True
+    `call` is the id of the tool call that started it, None if that is unknown. `asked` is the
+    beginning of its task, None if the first 64 KiB do not show it. `is_warm_up` is True
     if the client started it only to warm its cache (Claude Code 2.0.x).
     """
 

@@ -105,7 +105,7 @@ class Tokens(Struct, frozen=True):
 
 
 class View(Struct, frozen=True):
-    """What one record says. A field is None where the record does not tell."""
+    """What one record says. A field is None if the record does not have it."""
 
     kind: Speaker
     """Who speaks: `user`, `assistant`, `system`, `attachment`, or `other`."""

@@ -88,7 +88,7 @@ def of_another(path: Path, owner: int) -> str:
     sudo = [] if platforms.is_root() else ["sudo"]
     chown = [*sudo, "chown", *(["-R"] * path.is_dir()), str(os.geteuid()), str(path)]
     shown = printable(shlex.join(chown), 9999)
-    return f"{said}, and its folder to you: type `{shown}`, then try again."
+    return f"{said}, but its folder is yours: run `{shown}`, then try again."
 
 
 def protected(path: Path) -> str:

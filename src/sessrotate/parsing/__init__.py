@@ -48,11 +48,11 @@ class Record(Struct, frozen=True):
     """One line of a session, or what its client's format has in the place of lines.
 
     `segment` is the segment's number and `offset` where in its body the line begins, in bytes;
-    `line` is the line without its newline, `size` how many bytes that are. Of a line that is
-    longer than `LONGEST`, `line` is the beginning only. `is_ended` is False for a last line
+    `line` is the line without its newline, `size` how many bytes that are. If a line is
+    longer than `LONGEST`, `line` is only its beginning. `is_ended` is False for a last line
     without a newline. `is_carried` marks the copy, in a live file, of a line that is archived:
-    it is no part of the history, and `offset` is in the live file then. `is_part` marks what stands
-    inside of a line that is a record too, as the messages do that a compaction kept.
+    it is not part of the history, and `offset` is in the live file. `is_part` marks a record
+    inside of a line that is a record too, such as a message that a compaction kept.
     """
 
     segment: int

@@ -59,11 +59,11 @@ SegmentState = Literal["live", "sealed"]
 
 
 class SegmentInfo(Struct, frozen=True):
-    """What is known of one segment of a session without reading it.
+    """What is known about one segment of a session without reading it.
 
-    A segment is what stands between two compactions. `first_timestamp` and `last_timestamp` are the
-    times of its first and last dated records, ISO 8601 as the client wrote them; None where there
-    are none, or where the archive does not say.
+    A segment is everything between two compactions. `first_timestamp` and `last_timestamp` are the
+    times of its first and last dated records, ISO 8601 as the client wrote them; None if there
+    are none, or if the archive does not have them.
     """
 
     index: int

@@ -34,12 +34,12 @@ T = TypeVar("T")
 
 
 class Session:
-    """A session that is open for reading; `open_session` makes it.
+    """A session that is open for reading; `open_session` returns it.
 
-    Whatever yields records raises DamagedError, with a sentence that names the segment, when one is
-    missing or has changed, and StorageError when the system reports an error; with `on_gap` (see
-    `open_session`) such a segment is reported and passed over. Records are in the order in which
-    the client wrote them, unless a method says otherwise.
+    If a segment is missing or has changed, the methods that yield records raise DamagedError with a
+    sentence that names it; with `on_gap` (see `open_session`), the session reports such a segment
+    and skips it. If the system reports an error, they raise StorageError. Records are in the order
+    in which the client wrote them, unless a method says otherwise.
     """
 
     id: str
@@ -85,7 +85,7 @@ class Session:
         return self._segments[-1].info.index
 
     def problem(self, index: int) -> str | None:
-        """Return why a segment cannot be read, as far as is known without trying, else None.
+        """Return why a segment cannot be read, if that is known without trying, else None.
 
         Raises WrongUsageError if there is no such segment.
         """
@@ -94,20 +94,20 @@ class Session:
     def title(self) -> Title:
         """Return what the client calls the session.
 
-        It is looked for in the live file and in the session's first 64 KiB. A file that was never
-        split is read whole.
+        This searches the live file and the session's first 64 KiB. It reads the whole of a file
+        that was never split.
         """
         return self.reader.title(self)
 
     # ── records ──────────────────────────────────────────────────────────────────────────────
 
     def history(self) -> Iterator[Record]:
-        """Yield every record there ever was, from all segments, archived and live."""
+        """Yield every record of the history, from all segments, archived and live."""
         for segment in self._segments:
             yield from self.segment(segment.info.index)
 
     def segment(self, index: int) -> Iterator[Record]:
-        """Yield the records of one segment; no other segment is opened.
+        """Yield the records of one segment, and open no other.
 
         Raises WrongUsageError if there is no such segment.
         """
@@ -143,23 +143,23 @@ class Session:
     def conversation(self, *, with_agents: bool = False) -> Iterator[Record]:
         """Yield what the client would send to the model, in the order of the conversation.
 
-        Agents' records and branches that the user left are not part of it. `with_agents`, what
-        agents said in the session's own file comes too, behind the records that it stands behind.
-        The records that a resume loads are read several times.
+        It has no agents' records, and no branches that the user left. With `with_agents`, it also
+        has agents' records from the session's own file, each after the record that it follows
+        there. This reads the records that a resume loads several times.
         """
         yield from self.reader.conversation(self, with_agents=with_agents)
 
     def said(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Yield these records of the session without what only repeats earlier ones.
+        """Yield these records of the session without those that only repeat earlier ones.
 
-        The records of most clients come as they are. Some formats repeat earlier messages inside
-        of a record: then only what is new in it comes, as records of their own, and after them
-        the record itself with `is_carried` set.
+        The records of most clients stay as they are. In some formats, a record repeats earlier
+        messages: this yields what is new in it, as separate records, and after them the record
+        itself, with `is_carried` set.
         """
         yield from self.reader.said(records, self.bytes_of)
 
     def find(self, uuid: str) -> Record | None:
-        """Return the last record of a uuid, or None. Segments are searched from the newest on."""
+        """Return the last record with a uuid, or None; search the newest segment first."""
         wanted = uuid.encode("utf-8", "surrogatepass")
         for segment in reversed(self._segments):
             match = None
@@ -175,7 +175,7 @@ class Session:
     def view(self, record: Record) -> View | None:
         """Return what a record says, the same for all clients.
 
-        None if nobody can tell: the line is not JSON, or longer than 8 MiB.
+        None if that is unknown: the line is not JSON, or longer than 8 MiB.
         """
         return self.reader.view(record)
 
@@ -286,16 +286,16 @@ def _read(segment: OpenSegment) -> Iterator[bytes | memoryview]:
 
 @contextmanager
 def open_session(session: str | Path, *, on_gap: OnGap | None = None) -> Iterator[Session]:
-    """Open a session for reading; to be used in a `with` statement.
+    """Open a session for reading; use it in a `with` statement.
 
     `session` is an id, the beginning of one (4 characters or more), or a path: of a session file,
     of an archive, of a folder of segments, or of a segment in one. A `str` that names a file or
     holds a path separator is a path.
 
-    `on_gap` is called with a sentence for each segment that is missing or damaged, which is then
-    passed over. Without it such a segment is a DamagedError when it is read.
+    If a segment is missing or damaged, the session calls `on_gap` with a sentence about it, and
+    skips it. Without `on_gap`, reading such a segment raises DamagedError.
 
-    Raises WrongUsageError if no session or several match, NotASessionError if the file is no
+    Raises WrongUsageError if no session or several match, NotASessionError if the file is not a
     session, DamagedError if the archive cannot be read at all, InUseError if the session was
     replaced while it was opened, and StorageError if the system reports an error.
     """

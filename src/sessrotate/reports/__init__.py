@@ -280,7 +280,7 @@ SHORTEST: Final = 8
 
 
 class SessionInfo(Struct, frozen=True):
-    """What is known of a session without reading all of it.
+    """What is known about a session without reading all of it.
 
     Sizes are in bytes. `started` and `ended` are the times of the first and last records, ISO 8601
     as the client wrote them; None where the first and last 64 KiB do not tell.

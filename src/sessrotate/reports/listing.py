@@ -48,7 +48,7 @@ def sessions(
 ) -> list[SessionInfo]:
     """Return all sessions of this machine's user, of all clients.
 
-    Only the first and last 64 KiB of each file are read. Claude Code's sessions come first, by
+    This reads only the first and last 64 KiB of each file. Claude Code's sessions come first, by
     project and id; then those of the other clients, by path. With `hidden`, sessions that nobody
     used are listed too (`SessionInfo.standing` says what they are). With `continuations`, each
     Claude Code session is compared with the others of its project, which reads them a second time.
