@@ -26,7 +26,7 @@ from sessrotate.system.source import Source
 from sessrotate.units import amount
 from support import command_line, homes
 from support.command_line import ID, append, boundary, called, row
-from support.crash.changes import Faults, Killed, Meanwhile
+from support.crash.changes import Meanwhile
 from support.homes import Home, snapshot
 from support.tiers import in_gate
 from support.trimming import keep, trimmed
@@ -66,28 +66,6 @@ def whole(home: Home, expected: bytes) -> None:
 
 
 # ── put together ─────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_restored_session_is_put_together_though_a_client_went_on_after_a_kill(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The segments that its archive has left are none that the killed run had copied."""
-    more = said(90, 95)
-    monkeypatch.setattr(seal, "MOMENT", 0)  # nobody trims right behind a swap here
-    for at in count(1):
-        home = homes.home(tmp_path / str(at), monkeypatch, DATA)
-        home.rotate()
-        home.restore()
-        home.append(more)
-        keep(home.live)
-        dying = Faults(at)
-        with dying.installed(), suppress(Killed):
-            home.rotate()
-        home.append(row(99))
-        home.rotate()
-        whole(home, DATA + more + row(99))
-        if not dying.failed:
-            return
 
 
 @pytest.mark.parametrize("is_rotated", [False, True])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from support import command_line, homes, sets
 from support.command_line import write
 from support.crash.changes import Faults, Killed
 from support.lines import session
-from support.trimming import keep
 
 DATA = session(5, rows=60)
 
@@ -192,51 +190,7 @@ def test_an_empty_trash_that_a_crash_left_goes_with_what_is_archived(rotated: ho
     assert rotated.archived() == {"record.json"}
 
 
-# ── a backup that is put back meanwhile ──────────────────────────────────────────────────────
-
-
-def to_restore(home: homes.Home, new: bytes) -> Callable[[], object]:
-    home.rotate()
-    home.append(new)
-    return home.restore
-
-
-def to_put_together(home: homes.Home, new: bytes) -> Callable[[], object]:
-    keep(home.live)
-    home.append(new)
-    return lambda: command_line.called("run")
-
-
-@pytest.mark.parametrize("begin", [to_restore, to_put_together])
-@pytest.mark.parametrize("then", ["restore", "run"])
-def test_an_older_copy_put_back_over_an_interrupted_restoration_costs_no_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    begin: Callable[[homes.Home, bytes], Callable[[], object]],
-    then: str,
-) -> None:
-    monkeypatch.setattr(seal, "MOMENT", 0)
-    new, held = command_line.row(90) + command_line.row(91), 0
-    for at in itertools.count(1):
-        home, crash = homes.home(tmp_path / str(at), monkeypatch, DATA), Faults(at)
-        deed = begin(home, new)
-        with crash.installed(), suppress(Killed):
-            deed()
-        copy = write(home.live.with_suffix(".tmp"), DATA)
-        copy.replace(home.live)
-        is_held = home.pack.exists()  # before that, the copy replaces the only name of it
-        held += is_held
-        command_line.called(then, *([command_line.ID] if then == "restore" else []))
-        assert has(home, new) or not is_held, at
-        if not crash.failed:
-            break
-    assert held > 3
-
-
-def has(home: homes.Home, data: bytes) -> bool:
-    """Tell whether any file of the client's folder has these bytes."""
-    files = (path for path in home.config.rglob("*") if path.is_file())
-    return any(data in path.read_bytes() for path in files)
+# ── a client that edits meanwhile ────────────────────────────────────────────────────────────
 
 
 def test_a_row_that_is_taken_back_once_the_old_file_is_gone_leaves_the_restoration_done(

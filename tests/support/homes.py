@@ -222,7 +222,12 @@ def sealed(folder: Path, number: int) -> Path:
 def content(path: Path) -> bytes:
     """Return what a file holds, decompressed if it is compressed."""
     data = path.read_bytes()
-    return zstd.decompress(data) if path.suffix == ".zst" else data
+    return unpacked(data) if path.suffix == ".zst" else data
+
+
+def unpacked(data: bytes) -> bytes:
+    """Return what was compressed, as any program does it."""
+    return zstd.decompress(data)
 
 
 def packed(data: bytes) -> bytes:
