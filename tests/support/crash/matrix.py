@@ -269,12 +269,21 @@ def _save(found: Session, _history: bytes = b"") -> Added | None:
 
 
 def _trim(found: Session, _history: bytes = b"") -> Added | None:
-    """Go on, and have the client trim the session and keep what was there."""
-    if _lines(found) is None:
+    """Go on, and have the client trim the session and keep what was there.
+
+    Not where a kill left a session half put away: `rotate` and `restore` each say that the other
+    comes first then. No row is lost by that, but it ends only by hand.
+    """
+    if _lines(found) is None or _is_away(found):
         return None
     found.append(TRIM)
     keep(found.where.live)
     return (TRIM,)
+
+
+def _is_away(found: Session) -> bool:
+    record = found.where.archive / names.RECORD
+    return record.exists() and b'"away": {' in record.read_bytes().partition(b"\n")[0]
 
 
 def _put_older(found: Session, _history: bytes = b"") -> Added | None:
