@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import fs, names
+from sessrotate import fs, names, units
 from sessrotate.archive import late_lines, owner, record, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent, Rule
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, printable
 from sessrotate.in_place import aside, gain, seal, sealed_segments, swap, waiting
+from sessrotate.segments import body, load
+from sessrotate.system.source import Source
 
 Deed = Literal["nothing", "undo", "finish", "rebuild", "put back"]
 
@@ -64,10 +66,11 @@ def plan(found: State) -> Recovery:
         )
     if found.intent is not None:
         return _of_intent(found, found.intent)
-    if not any(map(names.is_leftover, found.listing)):
+    leftovers = {*filter(names.is_leftover, found.listing)}
+    if leftovers <= _spared(found):
         return Recovery("nothing")
     _check_superfluous(found)
-    return _undo("run")
+    return replace(_undo("run"), kept=_only_copy(found))
 
 
 def _of_intent(found: State, begun: Intent) -> Recovery:
@@ -86,7 +89,7 @@ def _of_intent(found: State, begun: Intent) -> Recovery:
     if row.standing != "after" and found.place.pack not in kept:
         _check_superfluous(found)
     if row.deed == "undo":
-        return replace(_undo(what), kept=kept)
+        return replace(_undo(what), kept=kept or _only_copy(found))
     return Recovery(
         "finish",
         f"A {what} was interrupted: the next run finishes it.",
@@ -151,6 +154,58 @@ def _is_superfluous(found: State) -> bool:
     return bool(place.client.trims.names_of(place.live, place.session, status))
 
 
+# ── drafts in an archive of another moment than the live file ─────────────────────────────────────
+
+
+def _spared(found: State) -> frozenset[str]:
+    """Return the drafts that stay: those of an archive that the live file does not go on from.
+
+    Both may be copies, and the archive from when what the live file counts was but drafts.
+    """
+    if found.problem is None:
+        return frozenset()
+    return frozenset(name for name in found.listing if name.endswith(names.PARTIAL))
+
+
+def _only_copy(found: State) -> tuple[Path, ...]:
+    """Return the draft of a whole live file, if the session has neither that nor what is in it.
+
+    Raises DamagedError of segments: they may be the end of a live file that is gone, and what is
+    put in its place would not have them.
+    """
+    place = found.place
+    if found.live is not None or found.problem is not None:
+        return ()
+    drafts = sorted(name for name in found.listing if name.endswith(f"zst{names.PARTIAL}"))
+    if drafts:
+        raise DamagedError(
+            f"{printable(str(place.live))} is gone, and {printable(str(place.archive))} holds "
+            f"{units.some([printable(name) for name in drafts], 3)}, which may be all that is left "
+            "of its end: move them out of it, and keep them."
+        )
+    is_there = names.DRAFT in found.listing and not _is_archived(found)
+    return (place.draft,) if is_there else ()
+
+
+def _is_archived(found: State) -> bool:
+    """Tell whether the draft of a live file is how the archived history begins. Reads both."""
+    if found.manifest is None:
+        return False
+    place, at = found.place, 0
+    segments = load.of_manifest(place.archive, found.listing, found.manifest)
+    with suppress(DamagedError), Source.inside(place.archive, names.DRAFT) as draft:
+        size = draft.size()
+        for part in segments.parts:
+            if at >= size:
+                return True
+            for piece in body(segments, part):
+                if draft.read_at(at, min(len(piece), size - at)) != piece[: max(0, size - at)]:
+                    return False
+                at += len(piece)
+        return at >= size
+    return False
+
+
 def recover(place: Place, wait: float) -> Recovery:
     """Do what is to be done; return what that was.
 
@@ -213,6 +268,7 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
     is_overtaken = todo.deed == "undo" and seal.is_overtaken(found)
     if is_overtaken:  # by a trim that came since `was_taken_back` looked
         seal.take_back(found)
+    spared = _spared(found)
     stack.close()
     if todo.deed == "undo" and not is_overtaken:
         if is_gone:  # the pack is the live file that was there before
@@ -221,9 +277,12 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
             fs.add_name(place.pack, place.live)
         if extra:
             swap.uncount(place, extra[0].segment.index, len(extra))
-        swap.undo(place)
+        swap.undo(place, spared)
     elif todo.deed == "finish":
         seal.finish(place, wait)
+    if spared:
+        with settled(place, wait):  # what they are can only now be judged
+            pass
     said += waiting.settle(place)
     gained = before - gain.measured(place) if todo.sentence else 0
     return replace(todo, past=" ".join(filter(None, said)), gained=gained)

@@ -1,0 +1,171 @@
+"""A home that was copied while sessrotate worked loses nothing: its parts are of two moments.
+
+What a file holds is compared line by line, over all files that are there, unfinished ones too.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from support import command_line, homes
+from support.command_line import ID, boundary, called, row, write
+from support.homes import Home, snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+DATA: Final = command_line.session(boundaries=2)
+MORE: Final = boundary(80) + row(81)
+
+COMMANDS: Final = (
+    ("run",),
+    ("rotate", ID),
+    ("restore", ID),
+    ("prune", "--all", "--keep-last", "1", "--yes"),
+    ("archive", ID, "--yes"),
+    ("restore", ID, "--keep-rotated"),
+)
+
+
+@pytest.fixture
+def rotated(home: Home) -> Home:
+    home.rotate()
+    home.append(MORE)
+    return home
+
+
+def lines(home: Home) -> set[bytes]:
+    """Return the lines of all files, whatever they are called; headers are ours."""
+    found = set[bytes]()
+    for path in home.config.rglob("*"):
+        if path.is_file() and "locks" not in path.parts:
+            data = path.read_bytes()
+            is_packed = data.startswith(b"\x28\xb5\x2f\xfd")
+            found |= {*(homes.unpacked(data) if is_packed else data).splitlines()}
+    return {line for line in found if line.startswith(b'{"type"') and b"segment_header" not in line}
+
+
+def copied(home: Home, deed: Callable[[], object], at: str) -> Path:
+    """Do something; return a copy of the archive, made when it had come so far."""
+    copy, other = home.config.parent / "copy", home.config.parent / "other"
+    shutil.copytree(home.config, other, copy_function=shutil.copy2)
+    homes.crashed(deed, at)
+    shutil.copytree(home.archive, copy)
+    shutil.rmtree(home.config)
+    other.rename(home.config)
+    deed()
+    return copy
+
+
+def put(home: Home, copy: Path) -> None:
+    shutil.rmtree(home.archive, ignore_errors=True)
+    copy.rename(home.archive)
+
+
+def drafts(home: Home) -> set[str]:
+    return {name for name in home.archived() if name.endswith(".jsonl.zst.partial")}
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("first", COMMANDS, ids=" ".join)
+def test_segments_that_have_no_name_yet_stay_where_the_live_file_does_not_go_on_from_the_archive(
+    home: Home, times: int, first: tuple[str, ...]
+) -> None:
+    if times > 1:
+        home.rotate()
+        home.append(MORE)
+    put(home, copied(home, home.rotate, "sessrotate.in_place.swap.begin"))
+    before, unfinished = lines(home), drafts(home)
+    assert unfinished
+    for command in (first, *COMMANDS):
+        called(*command)
+        assert lines(home) == before, command
+    assert called("doctor").code == 1
+    assert called("rotate", ID, "--unsafe-adopt").code == 0
+    assert lines(home) == before
+
+
+def test_what_the_live_file_holds_is_not_kept_twice(rotated: Home) -> None:
+    older = rotated.live.read_bytes()
+    put(rotated, copied(rotated, rotated.rotate, "sessrotate.in_place.swap.begin"))
+    rotated.live.write_bytes(older)
+    assert called("run").code == 0
+    assert not [name for name in rotated.archived() if name.endswith(".partial")]
+    assert rotated.stitched() == DATA + MORE
+
+
+@pytest.mark.parametrize("command", ["restore", "rotate", "run"])
+def test_segments_that_have_no_name_yet_stay_where_the_live_file_is_gone(
+    rotated: Home, command: str
+) -> None:
+    put(rotated, copied(rotated, rotated.rotate, "sessrotate.in_place.swap.begin"))
+    rotated.live.unlink()
+    before = snapshot(rotated.archive)
+    ended = called(command, *[ID] * (command != "run"))
+    assert ended.code == 74, ended
+    assert f"{rotated.live} is gone" in ended.err
+    assert "move them out of it" in ended.err
+    assert snapshot(rotated.archive) == before
+    kept = rotated.config / "kept"
+    kept.mkdir()
+    for name in drafts(rotated):
+        (rotated.archive / name).rename(kept / name)
+    assert called("restore", ID).code == 0
+    assert rotated.live.read_bytes() == b"".join(command_line.segments_of(DATA)[:-1])
+
+
+@pytest.mark.parametrize("command", ["restore", "rotate", "run"])
+@pytest.mark.parametrize("at", ["begin", "swap"])
+def test_a_whole_session_that_has_no_name_yet_is_kept_aside_where_the_live_file_is_gone(
+    rotated: Home, command: str, at: str
+) -> None:
+    whole = rotated.stitched()
+    put(rotated, copied(rotated, rotated.restore, f"sessrotate.in_place.swap.{at}"))
+    (rotated.archive / "pack").unlink(missing_ok=True)
+    rotated.live.unlink()
+    before = lines(rotated)
+    ended = called(command, *[ID] * (command != "run"))
+    kept = rotated.config / "sessrotate" / "aside" / f"{ID}.1.jsonl"
+    assert kept.read_bytes() == whole
+    assert command != "restore" or str(kept) in ended.out + ended.err
+    called("restore", ID)
+    assert lines(rotated) == before
+    assert str(kept) in called("doctor").out
+    kept.replace(rotated.live)
+    assert rotated.stitched() == whole
+
+
+@pytest.mark.parametrize("at", ["fs.add_name", "in_place.swap.write_intent"])
+def test_what_is_archived_is_not_kept_aside(rotated: Home, at: str) -> None:
+    rotated.rotate()
+    rotated.live.unlink()
+    homes.crashed(rotated.restore, f"sessrotate.{at}")
+    assert "live.partial" in rotated.archived()
+    assert called("restore", ID).code == 0
+    assert not (rotated.config / "sessrotate" / "aside").exists()
+    assert rotated.live.read_bytes() == DATA
+
+
+def test_half_of_what_is_archived_is_not_kept_aside(rotated: Home) -> None:
+    rotated.live.unlink()
+    write(rotated.archive / "live.partial", DATA[:1000])
+    assert called("run").code == 0
+    assert "live.partial" not in rotated.archived()
+    assert not (rotated.config / "sessrotate" / "aside").exists()
+
+
+@pytest.mark.parametrize("damage", ["gone", "changed"])
+def test_what_only_seems_to_be_archived_is_kept_aside(rotated: Home, damage: str) -> None:
+    rotated.live.unlink()
+    write(rotated.archive / "live.partial", DATA[:1000])
+    if damage == "gone":
+        rotated.segment(0).unlink()
+    else:
+        homes.rewrite(rotated.segment(0), DATA[:999] + b"?" + DATA[1000:])
+    called("run")
+    kept = rotated.config / "sessrotate" / "aside" / f"{ID}.1.jsonl"
+    assert kept.read_bytes() == DATA[:1000]
