@@ -233,3 +233,65 @@ def test_a_segment_in_the_trash_that_nobody_pruned_comes_back(home: Home) -> Non
 def test_an_empty_policy_is_an_error(home: Home) -> None:
     with pytest.raises(WrongUsageError, match="No rule"):
         planned(home, Policy())
+
+
+# ── a segment both in the archive and in the trash, as where a backup was put over the present ────
+
+
+def twice(home: Home, number: int, data: bytes | None = None) -> Path:
+    """Have a segment be in the archive and in the trash, as two files; return the latter's path."""
+    file = home.segment(number)
+    other = home.archive / "trash" / file.name
+    other.parent.mkdir(exist_ok=True)
+    path, source = (other, file) if file.exists() else (file, other)
+    path.write_bytes(homes.packed(homes.content(source) if data is None else data))
+    return other
+
+
+def test_what_is_in_the_trash_already_is_pruned_all_the_same(home: Home) -> None:
+    other = twice(home, 1)
+    pruned(home)
+    assert home.trashed() == names(home, 0, 1)
+    assert not home.segment(1).exists()
+    other.unlink()  # and it is told as any that is gone
+    trash.undelete(home.where, 1, [0])
+    assert stitched(home)[0] == b"".join([BODIES[0], *BODIES[2:]])
+
+
+@pytest.mark.parametrize("command", ["restore", "run", "pin", "prune"])
+def test_what_was_pruned_and_came_back_with_a_backup_is_settled(home: Home, command: str) -> None:
+    pruned(home)
+    twice(home, 0)
+    twice(home, 1)
+    more = {"pin": [ID, "2"], "prune": [ID, "--keep-last", "1", "--yes"], "restore": [ID]}
+    ended = command_line.called(command, *more.get(command, []))
+    assert ended.code == 0, ended
+    if command != "restore":
+        assert names(home, 0, 1) <= home.trashed()
+        assert not home.segment(0).exists()
+        assert command_line.called("restore", ID).code == 0
+    assert home.live.read_bytes() == DATA
+
+
+@pytest.mark.parametrize("damaged", ["archive", "trash"])
+@pytest.mark.parametrize("is_pruned", [False, True])
+def test_where_the_two_differ_nothing_is_changed_and_the_damaged_one_is_named(
+    home: Home, is_pruned: bool, damaged: str
+) -> None:
+    if is_pruned:
+        pruned(home)
+    other, archived = twice(home, 1), home.segment(1)
+    plan = planned(home)
+    path = archived if damaged == "archive" else other
+    path.write_bytes(homes.packed(homes.content(path) + b"more\n"))
+    before = snapshot(home.config)
+    (error,) = [done.error for done in prune.execute(plan, 1)]
+    assert isinstance(error, DamagedError)
+    assert f"{archived} and {other}" in str(error)
+    assert f"{path} is damaged" in str(error)
+    assert snapshot(home.config) == before
+    path.rename(home.config / "damaged")
+    prune.pin(home.where, 2, "", 1)
+    if is_pruned:
+        trash.undelete(home.where, 1, [0, 1])
+    assert home.stitched() == DATA

@@ -243,10 +243,11 @@ def _prune(holding: Holding, gone: dict[int, Decision], at: str, wait: float) ->
             if entry.segment.index in gone
             for reason in gone[entry.segment.index].reasons[:1]
         }
+        files = [listed.file_of(entry) for entry in buried.values()]
+        twice = trash.there_twice(where, listed, files)
         fs.create_folder(trash.folder(where))  # before any tombstone: a full disk fails here
         trash.replace_segments(where, listed, buried)
-        files = [listed.file_of(entry) for entry in buried.values()]
-        fs.move_files(where.archive, files, trash.folder(where))
+        trash.bury(where, files, twice)
 
 
 def _look(where: Place) -> Iterator[Holding]:

@@ -34,7 +34,7 @@ from sessrotate.clients import common
 from sessrotate.errors import DamagedError, InUseError, RefusedError, printable, storage
 from sessrotate.in_place import sealed_segments
 from sessrotate.model import SealedSegment
-from sessrotate.segments import manifest
+from sessrotate.segments import body, load, manifest
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system import disk_use, locks
 
@@ -172,13 +172,48 @@ def settle(where: Place, listed: Manifest, listing: frozenset[str]) -> None:
     left = unsettled(where, listed, listing, in_trash(where))
     if not left:
         return
+    twice = there_twice(where, listed, left.buried)
     # After a power loss, too, the manifest must be the one that decides here.
     fs.sync_folder(where.archive)
     fs.remove_files(where.archive, left.drafts)
     if left.risen:
         fs.move_files(folder(where), left.risen, where.archive)
     if left.buried:
-        fs.move_files(where.archive, left.buried, folder(where))
+        bury(where, left.buried, twice)
+
+
+def there_twice(where: Place, listed: Manifest, files: Iterable[str]) -> frozenset[str]:
+    """Return which of these files the trash has as well, as a file of its own, and as whole.
+
+    So it is where a backup was put over the present. Both are read. Raises DamagedError, before
+    anything is changed, if one of the two is not what was archived.
+    """
+    there, found = in_trash(where), set[str]()
+    for file in files:
+        if file in there and not _has_both_names(where, file):
+            paths = where.archive / file, folder(where) / file
+            segments = load.of_manifest(where.archive, frozenset({file}), listed)
+            part = next(part for part in segments.parts if part.name == file)
+            for path in paths:
+                name = str(path.relative_to(where.archive))
+                try:
+                    for _ in body(segments, replace(part, file=name)):
+                        pass
+                except DamagedError:
+                    one, other = (printable(str(each)) for each in paths)
+                    raise DamagedError(
+                        f"{one} and {other} are the same segment, and {printable(str(path))} is "
+                        "damaged: move that file away, then try again."
+                    ) from None
+            found.add(file)
+    return frozenset(found)
+
+
+def bury(where: Place, files: Iterable[str], twice: frozenset[str]) -> None:
+    """Move segments to the trash; of those that are `there_twice`, the archived file goes."""
+    wanted = [*files]
+    fs.remove_files(where.archive, [file for file in wanted if file in twice])
+    fs.move_files(where.archive, [file for file in wanted if file not in twice], folder(where))
 
 
 def replace_segments(where: Place, listed: Manifest, changed: Mapping[int, SealedSegment]) -> None:
