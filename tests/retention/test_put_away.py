@@ -463,7 +463,7 @@ def test_a_live_file_begun_anew_is_noticed_by_everybody(home: Home) -> None:
         home.stitched()
     with pytest.raises(RefusedError, match="appeared while"):
         put_it_away(home)
-    with pytest.raises(RefusedError, match=r"appeared while .* rename it, and `restore` brings"):
+    with pytest.raises(RefusedError, match=r"rename it, and `restore` .* append only the lines"):
         home.rotate(adopt=True)
     assert "appeared while" in command_line.called("tidy", "-n", ID).err
     assert put_away.wanted(0, None, THEN * 2) == [

@@ -90,7 +90,7 @@ def doubled(place: Place) -> RefusedError:
     """Return the error that there is a live file besides the one put away."""
     return RefusedError(
         f"{printable(str(place.live))} appeared while its session was put away: rename it, and "
-        "`restore` brings the session back; then you can append its lines."
+        "`restore` brings the session back; then append only the lines that the session lacks."
     )
 
 
