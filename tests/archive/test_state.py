@@ -268,6 +268,24 @@ def test_a_live_file_can_be_adopted_and_the_old_archive_is_kept(
     assert old.count(b"\n") >= 7
 
 
+def test_a_manifest_older_than_the_segments_is_moved_away_as_told_and_made_again(
+    rotated: Home,
+) -> None:
+    path = rotated.archive / "manifest.json"
+    older = path.read_bytes()
+    rotated.append(LATER)
+    rotated.rotate()
+    path.write_bytes(older)
+    ended = command_line.called("rotate", ID)
+    assert (ended.code, "has all segments that" in ended.err) == (77, True)
+    assert f"Move that manifest.json away, then `sessrotate rotate {ID}`" in ended.err
+    assert "newer archive" not in ended.err
+    path.rename(rotated.config / path.name)
+    assert command_line.called("rotate", ID).code == 0
+    assert rotated.stitched() == MODE + DATA + LATER
+    assert not rotated.problems()
+
+
 def test_an_adopted_live_tail_is_restored_and_rotated_like_any_other(rotated: Home) -> None:
     shutil.rmtree(rotated.archive)
     rotated.append(MORE)

@@ -37,6 +37,7 @@ Case = Literal[
     "whole",
     "older",
     "newer",
+    "older manifest",
     "other",
     "headless",
     "changed",
@@ -99,6 +100,12 @@ MISFITS: Final[dict[Case, Misfit]] = {
         "{archive} is an older copy: it ends after {end} of history, and {name} begins after "
         "{start}.",
         "Put the newer archive back.",
+    ),
+    "older manifest": Misfit(
+        f"{{archive}} has all segments that {{name}} continues, but an older {names.MANIFEST}, "
+        "which ends after {end} of history instead of {start}.",
+        f"Move that {names.MANIFEST} away, then `sessrotate rotate {{id}}` rebuilds it from the "
+        "segments.",
     ),
     "other": Misfit(
         "{name} does not continue its archive: it belongs to an archive other than {archive}.",
@@ -164,7 +171,7 @@ def problem(
     if kind is None:
         return _left(found, listed)
     row = MISFITS[kind]
-    helps = row.help if kind in {"no manifest", "cut"} else f"{row.help} {_LAST}"
+    helps = row.help if kind in {"no manifest", "older manifest", "cut"} else f"{row.help} {_LAST}"
     if found.is_away:
         helps, name = _AWAY, printable(str(found.live.path))
     return f"{row.what} {helps}".format(
@@ -240,7 +247,11 @@ def missing(found: FoundFiles) -> list[int]:
 
     None where a manifest says where they are.
     """
-    if found.header is None or found.manifest is not None:
+    return _missing(found) if found.manifest is None else []
+
+
+def _missing(found: FoundFiles) -> list[int]:
+    if found.header is None:
         return []
     trash = (path.name for path in listed_in(found.place.archive / names.TRASH))
     there, session = {*found.listing, *trash}, found.place.session
@@ -275,7 +286,7 @@ def _kind(
     if live_tail.ends_at(listed, header):
         return None if reason is None else "changed"
     if header.start > listed.source_bytes:
-        return "newer"
+        return "newer" if _missing(found) else "older manifest"
     parents = {entry.digest for entry in listed.segments[:-1]}
     return "older" if header.parent_digest in parents else "other"
 
