@@ -169,3 +169,105 @@ def test_what_only_seems_to_be_archived_is_kept_aside(rotated: Home, damage: str
     called("run")
     kept = rotated.config / "sessrotate" / "aside" / f"{ID}.1.jsonl"
     assert kept.read_bytes() == DATA[:1000]
+
+
+# ── a live file from before a rotation, of which it holds all that was archived ───────────────────
+
+LATER: Final = boundary(90) + row(91)
+
+
+@pytest.fixture
+def behind(rotated: Home) -> Home:
+    """Rotate once more, then have the live file from before that, with more rows, back."""
+    rotated.append(LATER)
+    older = rotated.live.read_bytes()
+    rotated.rotate()
+    rotated.live.replace(rotated.config / "newer")
+    write(rotated.live, older + row(95))
+    return rotated
+
+
+WHOLE: Final = DATA + MORE + LATER + row(95)
+
+
+def test_what_it_holds_and_does_not_count_is_spare(behind: Home) -> None:
+    assert behind.stitched() == WHOLE
+    assert not behind.problems()
+    assert called("doctor").code == 0
+    assert called("restore", ID).code == 0
+    assert behind.live.read_bytes() == WHOLE
+
+
+def test_the_next_rotation_takes_over_what_is_spare(behind: Home) -> None:
+    assert called("pin", ID, "2", "--note", "the design").code == 0
+    before = [path.stat() for path in behind.segments()]
+    assert behind.rotate().seconds is not None
+    assert [path.stat() for path in behind.segments()] == before
+    assert behind.stitched() == WHOLE
+    assert "the design" in (behind.archive / "manifest.json").read_text()
+    assert not behind.is_busy()
+    assert called("doctor").code == 0
+
+
+def test_the_next_rotation_archives_what_follows_as_well(behind: Home) -> None:
+    more = boundary(96) + row(97)
+    behind.append(more)
+    before = behind.segments()
+    behind.rotate()
+    assert behind.segments()[:-1] == before
+    assert behind.stitched() == WHOLE + more
+    assert not behind.problems()
+
+
+def test_what_is_spare_stays_for_the_newer_live_file(behind: Home) -> None:
+    for command in ("run", "rotate"):
+        called(command, *[ID] * (command != "run"))
+        newer = (behind.config / "newer").read_bytes()
+        shutil.copy2(behind.live, behind.config / "kept")
+        behind.live.write_bytes(newer)
+        assert behind.stitched() == DATA + MORE + LATER, command
+        (behind.config / "kept").replace(behind.live)
+
+
+@pytest.mark.parametrize("at", ["begin", "swap"])
+def test_a_rotation_that_dies_takes_nothing_of_what_was_spare(behind: Home, at: str) -> None:
+    behind.append(boundary(96) + row(97))
+    before = [path.read_bytes() for path in behind.segments()]
+    homes.crashed(behind.rotate, f"sessrotate.in_place.swap.{at}")
+    assert behind.stitched() == WHOLE + boundary(96) + row(97)
+    assert called("run").code == 0
+    assert [path.read_bytes() for path in behind.segments()][: len(before)] == before
+    assert behind.stitched() == WHOLE + boundary(96) + row(97)
+    assert not behind.is_busy()
+
+
+@pytest.mark.parametrize("state", ["pruned", "damaged", "gone"])
+def test_what_is_spare_and_cannot_be_taken_over_is_archived_again(behind: Home, state: str) -> None:
+    spare = behind.segments()[-1]
+    if state == "pruned":
+        assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
+    elif state == "damaged":
+        spare.write_bytes(b"x")
+    else:
+        spare.unlink()
+    behind.rotate()
+    if state == "pruned":
+        assert called("restore", ID, "--keep-rotated").code == 0
+    assert behind.stitched() == WHOLE
+    assert not behind.problems()
+
+
+def test_what_goes_on_elsewhere_is_an_older_copy_and_its_rows_are_not_called_archived(
+    rotated: Home,
+) -> None:
+    older = rotated.live.read_bytes()
+    rotated.append(LATER)
+    rotated.rotate()
+    rotated.live.write_bytes(older + row(95))
+    before = lines(rotated)
+    ended = called("rotate", ID)
+    assert ended.code == 77
+    assert "holds more" not in ended.err
+    assert "may hold lines that were never archived" in ended.err
+    called("run")
+    assert lines(rotated) == before

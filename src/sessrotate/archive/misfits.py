@@ -58,7 +58,10 @@ class Misfit(Struct, frozen=True):
     help: str
 
 
-_RESTORE: Final = "Move it away, then `sessrotate restore {id}` brings back all that is archived."
+_RESTORE: Final = (
+    "Move it away, then `sessrotate restore {id}` brings back all that is archived. Keep that file "
+    "until you have compared the two: it may hold lines that were never archived."
+)
 
 MISFITS: Final[dict[Case, Misfit]] = {
     "no archive": Misfit(
@@ -93,7 +96,7 @@ MISFITS: Final[dict[Case, Misfit]] = {
         "{name} is an older copy of the session, from before it was rotated.", _RESTORE
     ),
     "older": Misfit(
-        "{name} is an older copy: it was made before the last rotation, and {archive} holds more.",
+        "{name} is an older copy: it was made before the last rotation, and {archive} after that.",
         _RESTORE,
     ),
     "newer": Misfit(

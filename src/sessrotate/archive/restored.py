@@ -139,23 +139,29 @@ def is_left(found: FoundFiles) -> bool:
 
 
 def taken_over(
-    found: FoundFiles, parts: Sequence[Segment], *, proves: bool
+    found: FoundFiles, parts: Sequence[Segment], first: int, *, proves: bool
 ) -> tuple[SealedSegment, ...]:
     """Return the archived segments that need not be sealed again; all that are left, or none.
 
-    `parts` are what the live file is cut into. Both are read whole if that `proves` it.
+    They are those from number `first` on: the live file does not count them, because it is whole
+    again, or older than they are. `parts` are what it is cut into. Both are read whole if that
+    `proves` it.
     """
     kept = found.restored
-    if kept is None or kept.listed is None or kept.others or not kept.has_segments:
+    if kept is not None:
+        listed = None if kept.others or not kept.has_segments else kept.listed
+    else:  # what an interrupted rotation made goes before this one
+        listed = None if found.is_pack or found.intent is not None else found.manifest
+    if listed is None:
         return ()
-    entries = kept.listed.segments
+    entries = listed.segments[first:]
     spans = [entry.segment.span for entry in entries]
     is_pruned = any(entry.pruned is not None for entry in entries)
     if is_pruned or spans != [part.span for part in parts[: len(spans)]]:
         return ()
-    if proves and not is_held(found):
+    if proves and kept is not None and not is_held(found):
         return ()
-    there = load.of_manifest(found.place.archive, found.listing, kept.listed)
+    there = load.of_manifest(found.place.archive, found.listing, listed)
     try:
         for entry in entries if proves else ():
             check(there, entry.segment.index)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Final
 
 from msgspec.structs import asdict
@@ -25,7 +26,7 @@ from sessrotate.archive.place import Place
 from sessrotate.archive.record import Decision, Drafted, Match, Moment
 from sessrotate.errors import DamagedError, InUseError, WrongUsageError, storage
 from sessrotate.model import SealedSegment, Span
-from sessrotate.segments import Problem, cut_out, cuts, headers, manifest
+from sessrotate.segments import Problem, cut_out, cuts, headers, manifest, scan
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system.source import Source
 
@@ -179,7 +180,7 @@ def _listed(found: FoundFiles, match: Match) -> Manifest | None:
     begun, is_known = found.intent, match in {"old", "new", "kept"}
     if begun is not None and match == "pack":  # somebody may have changed it in place
         is_known = is_at(found.live, 0, begun.swap.old)
-    if is_known or (begun is None and uncounted(found)):
+    if is_known or (begun is None and (uncounted(found) or _are_spare(found))):
         return manifest.until(listed, 0 if found.header is None else found.header.index)
     return listed
 
@@ -194,9 +195,27 @@ def uncounted(found: FoundFiles) -> tuple[SealedSegment, ...]:
     listed, begun = found.manifest, found.intent
     if listed is None or not found.is_pack or (begun is not None and not begun.count):
         return ()
-    if found.header is not None:
-        return listed.segments[found.header.index :]
-    return listed.segments[0 if begun is None else begun.first :]
+    first = 0 if begun is None else begun.first  # it may have taken over what was spare
+    return listed.segments[max(first, 0 if found.header is None else found.header.index) :]
+
+
+def _are_spare(found: FoundFiles) -> bool:
+    """Tell whether a live file of before a rotation has all that this archived, as it cut it.
+
+    Such a one comes back from a backup or another machine, and may have more than the one that it
+    replaced. What is archived stays: that one may come back, too.
+    """
+    header, live, listed = found.header, found.live, found.manifest
+    if header is None or live is None or listed is None:
+        return False
+    before, entries = manifest.until(listed, header.index), listed.segments[header.index :]
+    if not entries or before is None or not live_tail.ends_at(before, header):
+        return False
+    if not are_held(found, entries):
+        return False
+    end = headers.prefix(header) + entries[-1].segment.span.end - header.start
+    rest = Span(end, live.size())
+    return scan.boundary(found.place.client.files, partial(live.pieces, rest)) is not None
 
 
 def are_held(found: FoundFiles, entries: Sequence[SealedSegment]) -> bool:

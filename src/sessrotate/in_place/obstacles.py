@@ -153,6 +153,11 @@ def strangers(found: State, segments: Sequence[Segment]) -> str | None:
         wanted |= {*names.segments_among(found.listing, session)}
     # What was interrupted is undone before, if this is a plan.
     ours = set() if begun is None else {*begun.files(session)}
+    if found.listed is not None and found.manifest is not None:  # what is spare is in the live file
+        ours |= {
+            names.sealed_file(session, entry.segment.index)
+            for entry in found.manifest.segments[len(found.listed.segments) :]
+        }
     files = sorted(wanted & found.listing - ours)
     if not files:
         return None

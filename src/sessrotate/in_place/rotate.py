@@ -244,7 +244,7 @@ def prepare(
     if live_plan is not None:
         refusals += obstacles.of(found.place, source, int(found.pack is not None))
         refusals += [*live_plan.refusals, *_copied(archived, segments)]
-        taken = restored.taken_over(found, segments[:-1], proves=proves)
+        taken = restored.taken_over(found, segments[:-1], len(archived), proves=proves)
         is_left = not taken and restored.is_left(found)
         problem = problem or (None if is_left else strangers(found, segments[len(taken) : -1]))
     if problem and not adopt:
