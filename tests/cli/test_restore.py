@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from sessrotate.archive import restored
 from support import command_line, homes
 from support.command_line import ID, assert_one_sentence, called
 from support.homes import Home, snapshot
@@ -277,6 +278,73 @@ def test_what_the_live_file_lacks_is_not_freed_with_the_rest(
         home.live.rename(home.live.with_suffix(".away"))
         assert called("restore", ID).code == 0
         assert home.live.read_bytes() == b"".join(command_line.segments_of(DATA)[:2])
+
+
+def gone(home: Home, _short: bytes) -> None:
+    home.live.unlink()
+
+
+def unreachable(home: Home, _short: bytes) -> None:
+    home.live.parent.rename(home.config.parent / "unmounted")
+
+
+def short_again(home: Home, short: bytes) -> None:
+    """A client had read the short live file before, and saves it."""
+    home.live.write_bytes(short)
+
+
+@pytest.mark.parametrize("by", ["run", "tidy", "keep rule", "empty trash"])
+@pytest.mark.parametrize("change", [gone, unreachable, short_again])
+def test_no_rule_takes_what_was_restored_and_is_not_whole_any_more(
+    home: Home, monkeypatch: pytest.MonkeyPatch, change: Callable[[Home, bytes], None], by: str
+) -> None:
+    short = home.live.read_bytes()
+    assert called("restore", ID).code == 0
+    change(home, short)
+    rules = command_line.write(home.config.parent / "rules.toml", b'[prune]\nmax_age = "1d"\n')
+    prune = ("prune", ID, "--keep-last", "1", "--yes")
+    deeds = {
+        "run": ("run", "--config", rules),
+        "tidy": ("tidy", "--config", rules, "--yes"),
+        "keep rule": prune,
+        "empty trash": (*prune, "--empty-trash", "--grace", "0"),
+    }
+    before = home.archived()
+    for days in (1, 9):  # the trash has a grace period of seven
+        homes.later(monkeypatch, days)
+        assert called(*deeds[by]).code == 0
+        assert home.archived() == before
+    if change is unreachable:
+        (home.config.parent / "unmounted").rename(home.live.parent)
+        assert home.live.read_bytes() == DATA
+        return
+    told = called(*prune)
+    assert "it was restored, and is not whole any more" in told.out
+    assert called("restore", ID).code == 0
+    assert home.live.read_bytes().startswith(b"".join(command_line.segments_of(DATA)[:2]))
+
+
+def test_what_was_pruned_of_it_before_it_was_gone_from_the_trash_comes_back(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older sessrotate pruned the archive of a restored session whose live file was gone."""
+    deleted_after_it_was_restored(home)
+    with monkeypatch.context() as older:
+        older.setattr(restored, "is_owed", lambda _found: False)
+        assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
+    assert home.trashed()
+    homes.later(monkeypatch, 60)
+    emptied = called("prune", ID, "--empty-trash", "--yes")
+    assert "their session was restored and is not whole any more" in emptied.out
+    assert called("run").code == 0
+    assert called("restore", ID).code == 0
+    assert home.live.read_bytes() == b"".join(command_line.segments_of(DATA)[:2])
+
+
+def test_a_rule_takes_what_was_rotated_and_deleted_by_its_client(home: Home) -> None:
+    home.live.unlink()
+    assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
+    assert home.trashed()
 
 
 @pytest.mark.parametrize("after", ["went on", "put away", "rotated"])

@@ -104,6 +104,14 @@ def copied() -> frozenset[str]:
     return frozenset(found)
 
 
+def is_owed(found: FoundFiles) -> bool:
+    """Tell whether what its owner restored is whole in the archive alone, and so stays there.
+
+    The live file is gone since, or a program wrote the short one back.
+    """
+    return bool(found.record.restored) and found.manifest is not None
+
+
 def lacking(found: FoundFiles) -> str | None:
     """Say that a live file lacks what was restored to it, and what helps; None if it does not."""
     kept, where = found.restored, found.place

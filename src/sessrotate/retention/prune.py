@@ -1,8 +1,9 @@
 """Pruning: what a policy removes from archives, shown before it happens; and pins against it.
 
 Rule: only what the plan showed is removed. A segment gets a tombstone in the manifest first, then
-moves to the archive's trash; `trash` frees it later. A segment that does not verify, and whatever
-is in use, stays. A pin is an entry in the manifest; it moves and changes no segment.
+moves to the archive's trash; `trash` frees it later. A segment that does not verify, whatever is
+in use, and all of a restored session that is whole nowhere else, stays. A pin is an entry in the
+manifest; it moves and changes no segment.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, units
-from sessrotate.archive import clock, state
+from sessrotate.archive import clock, restored, state
 from sessrotate.archive.place import Place
 from sessrotate.errors import (
     InputError,
@@ -266,6 +267,8 @@ def _look(where: Place) -> Iterator[Holding]:
             held = "a client is running its session"
         if listed.is_rebuilt:
             held = trash.REBUILT
+        if restored.is_owed(found):
+            held = "it was restored, and is not whole any more (`sessrotate restore` mends that)"
         if found.problem is not None:  # what helps may need every segment
             held = "its session needs a repair first (`sessrotate doctor` says which)"
     with storage("look into the trash"):

@@ -244,7 +244,8 @@ class Due(Struct, frozen=True):
     `files` are pruned segments, `restored` what is left of the archive of a session that is whole
     again, and `kept` how many bytes of the two stay. `strangers` are files in the trash that were
     never pruned; `left` is what an interrupted run left to be settled. `is_rebuilt`: the manifest
-    was lost, so no pruned segment is freed before its owner agrees.
+    was lost, so no pruned segment is freed before its owner agrees. `is_owed`: the session was
+    restored and is not whole any more, so none is freed before it is.
     """
 
     where: Place
@@ -256,6 +257,7 @@ class Due(Struct, frozen=True):
     is_rebuilt: bool = False
     disk: int = 0
     kept: int = 0
+    is_owed: bool = False
 
     @property
     def is_any(self) -> bool:
@@ -316,17 +318,20 @@ def due_of(
             return Due(where, (), size, strangers, Unsettled(), whole, disk=disk, kept=kept)
         known = found.manifest
         left = unsettled(where, known, found.listing, there)
-    pruned, is_wrong = _pruned(known), found.problem is not None  # a repair may need them
+    pruned, is_owed = _pruned(known), restored.is_owed(found)
+    is_held = is_owed or known.is_rebuilt or found.problem is not None  # a repair may need them
     files = tuple(
         name
         for name, at in pruned.items()
-        if name in there and _is_over(at, now, grace) and not known.is_rebuilt and not is_wrong
+        if name in there and _is_over(at, now, grace) and not is_held
     )
     strangers = tuple(sorted(there.keys() - pruned.keys() - set(left.risen)))
     freed = sum(there[name] for name in files)
     kept = sum(there[name] for name in pruned.keys() & there.keys()) - freed
     disk = disk_use.of(*_with_folder(folder(where), files))
-    return Due(where, files, freed, strangers, left, None, known.is_rebuilt, disk, kept)
+    return Due(
+        where, files, freed, strangers, left, None, known.is_rebuilt, disk, kept, is_owed=is_owed
+    )
 
 
 def _with_folder(top: Path, going: Collection[str]) -> Iterator[Path]:
