@@ -12,9 +12,10 @@ import pytest
 
 from sessrotate.archive import clock
 from sessrotate.system import user_folders
-from support import command_line, homes
+from support import command_line, homes, rollouts
 from support.command_line import ID, Ended, assert_one_sentence, called
 from support.homes import Home, snapshot
+from support.rollouts import Codex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +72,7 @@ def test_a_clock_that_is_far_off_prunes_and_frees_nothing(
     assert there
     ended = at(days, *RUN)
     assert ended.code == 0
-    assert "Nothing was pruned or freed by age. The clock says" in ended.err
+    assert "deleted, archived or compressed for its age. The clock says" in ended.err
     assert snapshot(home.archive) == before
 
 
@@ -82,6 +83,51 @@ def test_by_hand_nothing_goes_by_its_age(home: Home, at: Callable[..., Ended], d
     assert snapshot(home.archive) == before
     assert at(0, "prune", ID, "--max-age", "1d", "--yes").code == 0
     assert home.trashed()
+
+
+NO_PRUNING: Final = "rotate.min_gain = false\ntrash.grace = false\n"
+
+
+@pytest.mark.parametrize("is_planned", [True, False])
+def test_a_clock_that_is_far_ahead_archives_nothing_for_its_age(
+    home: Home, at: Callable[..., Ended], *, is_planned: bool
+) -> None:
+    """Whatever else is set: neither pruning nor the trash has to ask for it."""
+    Path("settings.toml").write_text(f'{NO_PRUNING}archive.older_than = "90d"\n')
+    ended = at(400, *RUN, *(["--dry-run"] if is_planned else []))
+    assert ended.code == 0
+    assert "archived or compressed for its age. The clock says" in ended.err
+    assert home.live.exists()
+    written_at(home, 399)  # so the clock is right
+    if not is_planned:
+        assert at(400, *RUN).err == ""
+        assert not home.live.exists()
+
+
+def test_by_whatever_clock_what_the_client_deletes_by_it_is_saved_before(
+    home: Home, at: Callable[..., Ended]
+) -> None:
+    Path("settings.toml").write_text(f'{NO_PRUNING}archive.before_cleanup = "3d"\n')
+    assert at(400, *RUN).code == 0
+    assert not home.live.exists()
+    assert called("restore", ID).code == 0
+    assert home.stitched() == DATA
+
+
+def test_a_clock_that_is_far_ahead_compresses_nothing_and_removes_no_leftover(
+    home: Home, at: Callable[..., Ended], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codex = Codex(tmp_path / "codex")
+    monkeypatch.setenv("CODEX_HOME", str(codex.root))
+    codex.begin(rollouts.rollout(size=2 << 20), days=1)
+    command_line.write(codex.day / "rollout-compress-Ab12Cd.tmp", b"a client writes this now")
+    Path("settings.toml").write_text(f'{NO_PRUNING}codex.compress_after = "7d"\n')
+    before = codex.names()
+    assert at(400, *RUN).code == 0
+    assert codex.names() == before
+    written_at(home, 399)  # so the clock is right
+    assert at(400, *RUN).code == 0
+    assert codex.names() == [f"{codex.path().name}.zst"]
 
 
 def test_once_it_has_run_by_that_clock_it_is_believed(home: Home, at: Callable[..., Ended]) -> None:
@@ -180,7 +226,7 @@ def test_a_dry_run_shows_it_and_changes_nothing(home: Home, at: Callable[..., En
     at(0, *PRUNE)
     before = snapshot(home.config.parent)
     assert at(400, *EMPTY[:-1], "--dry-run").code == 77
-    assert "Nothing was pruned or freed" in at(400, *RUN, "--dry-run").err
+    assert "Nothing was pruned, and" in at(400, *RUN, "--dry-run").err
     document = at(400, *RUN, "--dry-run", "--json").document()
     assert "Age rules are suspended" in document["clock"]
     assert snapshot(home.config.parent) == before

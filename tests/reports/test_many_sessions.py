@@ -44,7 +44,7 @@ LOOKS: dict[str, Callable[[], object]] = {
     "list": lambda: [*discovery.sessions(hidden=True)],
     "status": lambda: status.Look(config.parsed(""), time.time()).whole(homes.silent),
     "doctor": doctor.look,
-    "archive": lambda: [*_plans(put_away.wanted(1.0, None, LATER))],
+    "archive": lambda: [*_plans(put_away.wanted(1.0, None, LATER, LATER))],
 }
 
 

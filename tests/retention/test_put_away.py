@@ -466,7 +466,7 @@ def test_a_live_file_begun_anew_is_noticed_by_everybody(home: Home) -> None:
     with pytest.raises(RefusedError, match=r"rename it, and `restore` .* append only the lines"):
         home.rotate(adopt=True)
     assert "appeared while" in command_line.called("tidy", "-n", ID).err
-    assert put_away.wanted(0, None, THEN * 2) == [
+    assert put_away.wanted(0, None, THEN * 2, THEN) == [
         place.of_live(home.live.parent / f"{OTHER}.jsonl")
     ]
 
@@ -523,7 +523,7 @@ def test_sessions_are_wanted_by_their_last_record_or_by_when_they_would_be_delet
     os.utime(home.live, (newyear + 20 * DAY, newyear + 20 * DAY))
 
     def wanted(older: float | None, before: float | None, now: float) -> set[str]:
-        return {where.session for where in put_away.wanted(older, before, now)}
+        return {where.session for where in put_away.wanted(older, before, now, now)}
 
     assert wanted(10 * DAY, None, newyear + 5 * DAY - 1) == set()
     assert wanted(10 * DAY, None, newyear + 5 * DAY + 1) == {"undated"}
@@ -545,7 +545,7 @@ def test_sessions_are_wanted_by_their_last_record_or_by_when_they_would_be_delet
 
 def test_what_an_interrupted_run_began_is_wanted_first(home: Home) -> None:
     homes.crashed(partial(put_it_away, home), "sessrotate.system.locks.settled")
-    assert put_away.wanted(None, None, THEN) == [home.where]
+    assert put_away.wanted(None, None, THEN, THEN) == [home.where]
     assert [finding.kind for finding in doctor.findings()] == ["interrupted"]
 
 

@@ -64,14 +64,14 @@ def test_what_a_held_descriptor_writes_after_the_archiving_comes_back(home: Home
 def test_it_is_compressed_when_it_has_been_quiet_for_a_day(home: Home) -> None:
     put_away.put_away(home.where, 1)
     aged(home, 0.9 * DAY)
-    assert home.where not in put_away.wanted(0, None, time.time())
+    assert home.where not in put_away.wanted(0, None, time.time(), 0)
     put_away.put_away(home.where, 1)
     assert away(home).read_bytes() == DATA
     aged(home, 1.1 * DAY)
-    assert home.where in put_away.wanted(None, None, time.time())
+    assert home.where in put_away.wanted(None, None, time.time(), 0)
     put_away.put_away(home.where, 1)
     assert away(home).name == f"{ID}.jsonl.zst"
-    assert home.where not in put_away.wanted(None, None, time.time())
+    assert home.where not in put_away.wanted(None, None, time.time(), 0)
     bring_back.bring_back(home.where, 1)
     assert home.live.read_bytes() == DATA
 

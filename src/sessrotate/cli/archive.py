@@ -49,7 +49,8 @@ def command(
     if older_than is None:
         wanted = [find.live_of(find.path_of(name)) for name in sessions or []]
     else:
-        wanted = put_away.wanted(older_than, None, time.time())
+        now = time.time()
+        wanted = put_away.wanted(older_than, None, now, now)
     # What was put away says less of itself.
     seen = archives.seen(() if as_json else wanted)
     number = itertools.count(1)

@@ -77,10 +77,16 @@ class Scope(Struct, frozen=True):
 EVERYTHING: Final = Scope()
 
 
-class Job(Struct):
-    """What the steps of one run share; `now` is in seconds since 1970, `wait` in seconds.
+CLOCKLESS: Final = 0.0
+"""A time at which nothing is old, whatever a step compares with it."""
 
-    `doubt` is why the clock is not believed, so that nothing goes by age; empty if it is.
+
+class Job(Struct):
+    """What the steps of one run share; times are in seconds since 1970, `wait` is in seconds.
+
+    `now` is what ages are told by: `CLOCKLESS` while the clock is not believed, when `doubt` says
+    why. `swept_at` is the clock's time in any case: clients delete by that, and nothing else goes
+    by it.
     The steps fill in `left`, the sessions that later steps leave alone, `rotating`, what a dry
     run would rotate, of which later steps find less, `moved`, what it would move to an archive,
     `planned`, the plan of the pruning, `pruned`, what that moves to each trash, `dues`, what would
@@ -92,10 +98,11 @@ class Job(Struct):
 
     settings: Settings
     now: float
+    swept_at: float
     wait: float
     progress: Progress
     dry_run: bool
-    doubt: str = ""
+    doubt: str
     scope: Scope = EVERYTHING
     left: set[Place] = field(default_factory=set)
     rotating: dict[Place, Outcome] = field(default_factory=dict)

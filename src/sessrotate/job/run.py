@@ -25,7 +25,7 @@ from sessrotate.errors import INTERRUPTED, SessrotateError, storage
 from sessrotate.in_place import obstacles, outcome
 from sessrotate.in_place.outcome import Outcome, Result
 from sessrotate.job import run_log
-from sessrotate.job.job import EVERYTHING, Job, Recall, Scope, anew
+from sessrotate.job.job import CLOCKLESS, EVERYTHING, Job, Recall, Scope, anew
 from sessrotate.job.run_log import Journal
 from sessrotate.job.steps import STEPS, Step, recovered
 from sessrotate.retention.prune import PrunePlan
@@ -128,19 +128,8 @@ def plan(
     Whoever only shows its figures may `recall` those of before, and what is `known` of this machine
     is not looked at again.
     """
-    is_asked = not settings.prune.is_empty or settings.trash.grace is not None
-    doubt = clock.doubt(now) if is_asked else ""
-    job = Job(
-        settings,
-        now,
-        WAIT,
-        progress,
-        dry_run=True,
-        doubt=doubt,
-        scope=scope,
-        recall=recall,
-        known=known,
-        near={},
+    job = replace(
+        _job(settings, now, progress, scope, dry_run=True), recall=recall, known=known, near={}
     )
     unkept = Journal("run", is_kept=False)
     stages = _retried([*_stages(job, unkept)], job, unkept)
@@ -164,8 +153,7 @@ def execute(
     stages: list[Stage] = []
     begun, kept = time.monotonic(), Journal(command)
     with _alone():
-        doubt = clock.doubt(now)  # before this run writes anything, which would be a sign
-        job = Job(settings, now, WAIT, progress, dry_run=False, doubt=doubt, scope=scope)
+        job = _job(settings, now, progress, scope, dry_run=False)
         log = partial(_log, now, stages, by_hand=command != "run" or os.isatty(0))
         try:
             for stage in _stages(job, kept):
@@ -178,6 +166,13 @@ def execute(
         report = _report(job, stages)
         unlogged = log(time.monotonic() - begun, report.code) or kept.failure
     return replace(report, unlogged=unlogged)
+
+
+def _job(settings: Settings, now: float, progress: Progress, scope: Scope, *, dry_run: bool) -> Job:
+    # Asked before a run writes anything, which would be a sign.
+    doubt = clock.doubt(now)
+    aged_by = CLOCKLESS if doubt else now
+    return Job(settings, aged_by, now, WAIT, progress, dry_run=dry_run, doubt=doubt, scope=scope)
 
 
 def _saving(settings: Settings) -> str:

@@ -369,7 +369,7 @@ def _due_for_archive(job: Job) -> list[Place]:
     rule = job.settings.archive
     # Whoever used a session within a day would look for it.
     older_than = None if rule.older_than is None else max(rule.older_than, units.DAY)
-    found = put_away.wanted(older_than, rule.before_cleanup, job.now)
+    found = put_away.wanted(older_than, rule.before_cleanup, job.now, job.swept_at)
     return [where for where in found if job.may("archive", where)]
 
 
@@ -388,7 +388,7 @@ def _archivable(job: Job, where: Place) -> Forecast:
 
 
 def _is_saved(job: Job, where: Place) -> bool:
-    return put_away.is_saved(where, job.settings.archive.before_cleanup, job.now)
+    return put_away.is_saved(where, job.settings.archive.before_cleanup, job.swept_at)
 
 
 def _archive(job: Job, where: Place) -> int:
@@ -424,8 +424,6 @@ def _prune(job: Job) -> Iterator[Outcome]:
 
 
 def _trashes(job: Job) -> list[Place]:
-    if job.doubt and job.settings.trash.grace:
-        return []
     return [each for each in job.archives() if job.may("trash", each)]
 
 

@@ -89,7 +89,8 @@ def failures(report: Report) -> list[str | SessrotateError | None]:
 
     What may hide sessions is named too, and why the log lacks a line.
     """
-    doubt = [f"Nothing was pruned or freed by age. {report.doubt}"] if report.doubt else []
+    nothing = "Nothing was pruned, and nothing was deleted, archived or compressed for its age."
+    doubt = [f"{nothing} {report.doubt}"] if report.doubt else []
     hidden = [render.unread(*each) for each in report.hidden.items()]
     failed = [
         f"{step} {printable(each.session)}: {each.error}".replace(" :", ":")

@@ -326,11 +326,14 @@ def _saved(where: Place, kept: Path | None = None) -> InUseError:
 # ── which ────────────────────────────────────────────────────────────────────────────────────
 
 
-def wanted(older_than: float | None, before_cleanup: float | None, now: float) -> list[Place]:
+def wanted(
+    older_than: float | None, before_cleanup: float | None, now: float, swept_at: float
+) -> list[Place]:
     """Return the sessions to put away, those first of which that is not finished.
 
     These are sessions that a list shows as unused for `older_than` seconds at `now` (in seconds
-    since 1970), and those to be saved `before_cleanup` seconds before their client deletes them.
+    since 1970), and those that their client deletes within `before_cleanup` seconds of `swept_at`,
+    what the clock says that it goes by.
     Sessions that a client runs and empty files are left out, and so are those that their owner
     restored, unless their client would delete them.
     """
@@ -350,7 +353,7 @@ def wanted(older_than: float | None, before_cleanup: float | None, now: float) -
         if where not in begun and not any(in_use.clients(where)):
             age = None if where.session in marked else older_than
             with suppress(SessrotateError, OSError):
-                is_swept = _is_swept(where, before_cleanup, now, rule, near)
+                is_swept = _is_swept(where, before_cleanup, swept_at, rule, near)
                 if is_swept or _is_older(where, age, now):
                     due.append(where)
     return begun + due
