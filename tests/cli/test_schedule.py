@@ -151,7 +151,7 @@ def test_twice_is_once_and_another_time_changes_it(linux: Machine) -> None:
         "`sessrotate run` now starts on M"
     )
     assert linux.doctor().document()["findings"] == []
-    assert "OnCalendar=weekly" in (linux.units / "sessrotate.timer").read_text()
+    assert "OnCalendar=Mon 0" in (linux.units / "sessrotate.timer").read_text()
     assert linux.calls() == ENABLED * 3
 
 
@@ -198,6 +198,22 @@ def test_a_unit_that_is_masked_is_left_alone(linux: Machine) -> None:
     assert_one_sentence(linux.run("install"), 77)
 
 
+def test_machines_and_folders_start_at_times_of_their_own_that_stay(
+    linux: Machine, tmp_path: Path
+) -> None:
+    def starts(machine: str, folder: str = "one") -> str:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        linux.env["CLAUDE_CONFIG_DIR"] = str(tmp_path / folder)
+        told = write(tmp_path / "machine-id", machine.encode())
+        shown = linux.run("show", MACHINE=told).out
+        return next(line for line in shown.splitlines() if line.startswith("OnCalendar="))
+
+    assert starts("a") == starts("a")
+    assert len({starts("a"), starts("b"), starts("c"), starts("a", "two")}) > 1
+    linux.env["CLAUDE_CONFIG_DIR"] = str(tmp_path / "one")
+    assert linux.run("show", MACHINE=tmp_path / "nowhere").code == 0
+
+
 def test_a_unit_that_is_a_link_stays_one(linux: Machine) -> None:
     assert linux.run("install").code == 0
     unit = linux.units / "sessrotate.timer"
@@ -206,7 +222,7 @@ def test_a_unit_that_is_a_link_stays_one(linux: Machine) -> None:
     unit.symlink_to(kept)
     assert linux.run("install", "--every", "weekly").code == 0
     assert unit.is_symlink()
-    assert "OnCalendar=weekly" in kept.read_text()
+    assert "OnCalendar=Mon 0" in kept.read_text()
 
 
 BROKEN: Final = '#!/bin/sh\necho "Failed to connect to bus: \x1b[31mNo medium found" >&2\nexit 1\n'

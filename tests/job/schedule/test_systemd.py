@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -77,12 +80,47 @@ def test_what_is_no_utf_8_is_refused() -> None:
 
 
 @pytest.mark.parametrize("every", ["hourly", "daily", "weekly"])
-def test_the_timer_makes_up_for_what_was_missed_and_starts_at_random(every: Every) -> None:
-    timer = support_units.assignments(systemd.files(Work("/s", {}, every))["sessrotate.timer"])
-    assert timer["Timer"]["OnCalendar"] == [every]
+def test_the_timer_makes_up_at_once_for_what_was_missed(every: Every) -> None:
+    """A delay, even a random one, would come before each start that was missed, too."""
+    text = systemd.files(Work("/s", {}, every))["sessrotate.timer"]
+    timer = support_units.assignments(text)
+    assert timer["Timer"].keys() == {"OnCalendar", "Persistent"}
     assert timer["Timer"]["Persistent"] == ["true"]
-    assert timer["Timer"]["RandomizedDelaySec"]
     assert timer["Install"]["WantedBy"] == ["timers.target"]
+    assert systemd.every(text) == every
+
+
+PERIODS: Final[dict[Every, tuple[int, int]]] = {
+    "hourly": (3600, 600),
+    "daily": (86_400, 3600),
+    "weekly": (7 * 86_400, 6 * 3600),
+}
+"""The seconds of a period, and of its beginning in which all machines start."""
+
+
+@NEEDS_VERIFY
+@pytest.mark.parametrize("every", PERIODS)
+@pytest.mark.parametrize("spread", [0, 59, 61, 599, 3599, 21_599, 2**64 - 1])
+def test_systemd_starts_it_at_the_machines_own_time_of_each_period(
+    every: Every, spread: int
+) -> None:
+    timer = systemd.files(Work("/s", {}, every, spread=spread))["sessrotate.timer"]
+    (calendar,) = support_units.assignments(timer)["Timer"]["OnCalendar"]
+    command = ["systemd-analyze", "calendar", "--iterations=3", "--base-time=2026-01-01 UTC"]
+    said = subprocess.run(
+        [*command, calendar],
+        env={**ENVIRONMENT, "TZ": "UTC", "LC_ALL": "C"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=SECONDS,
+    ).stdout
+    found = re.findall(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC$", said, re.MULTILINE)
+    starts = [datetime.fromisoformat(f"{each}+00:00").timestamp() for each in dict.fromkeys(found)]
+    period, within = PERIODS[every]
+    monday = datetime(2026, 1, 5, tzinfo=UTC).timestamp()
+    assert [(at - monday) % period for at in starts] == [spread % within] * 3
+    assert {later - at for at, later in pairwise(starts)} == {period}
 
 
 def test_the_service_is_in_nobodys_way_and_needs_no_namespace_of_users() -> None:
@@ -113,7 +151,7 @@ def test_systemd_itself_finds_no_fault(name: str, every: Every, tmp_path: Path) 
 @NEEDS_VERIFY
 def test_systemd_itself_would_find_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(systemd, "_DELAY", {"daily": "1h\nNicer=19"})
+        patch.setattr(systemd, "_calendar", lambda *_: "daily\nNicer=19")
         assert "Nicer" in verified("plain", "daily", tmp_path)[1]
     monkeypatch.setattr(systemd, "_command", lambda _: "/nowhere/sessrotate run")
     assert "not executable" in verified("plain", "daily", tmp_path / "2")[1]

@@ -32,6 +32,9 @@ PLATFORM: Final = platforms.NAME
 BOOTED: Final = Path("/run/systemd/system")
 """Exists if systemd runs the machine (sd_booted(3))."""
 
+MACHINE: Final = Path("/etc/machine-id")
+"""Has the machine's id (machine-id(5)), of which only a digest is used."""
+
 CARRIED: Final = (*user_folders.CLIENTS, "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 """Variables that say where things are, and that a service would not inherit."""
 
@@ -123,7 +126,14 @@ def _work(every: Every) -> Work:
     config = clients.in_place().files.config_folder()
     if "CLAUDE_CONFIG_DIR" in carried:
         carried["CLAUDE_CONFIG_DIR"] = str(config)
-    return Work(user_folders.executable(), carried, every, name_of(config))
+    return Work(user_folders.executable(), carried, every, name_of(config), _spread(config))
+
+
+def _spread(config: Path) -> int:
+    machine = b""
+    with suppress(OSError):  # it has none
+        machine = MACHINE.read_bytes()
+    return int.from_bytes(hashlib.sha256(machine + os.fsencode(real(config))).digest()[:8])
 
 
 def _counts(name: str, value: str) -> bool:

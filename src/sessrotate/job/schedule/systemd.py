@@ -20,8 +20,19 @@ from typing import Final
 from sessrotate.errors import RefusedError, printable
 from sessrotate.job.schedule.work import MARK, Every, Work
 
-_DELAY: Final[dict[Every, str]] = {"hourly": "10min", "daily": "1h", "weekly": "6h"}
-"""How late a start can be: the machines of a site should not all start at once."""
+_WITHIN: Final[dict[Every, int]] = {"hourly": 600, "daily": 3600, "weekly": 6 * 3600}
+"""In how many seconds the machines of a site start, each at its own: not all at once.
+
+No `RandomizedDelaySec=`: systemd lets a start that it catches up on wait as well, anew after each
+login, and so a machine that is on for less than that would never start.
+"""
+
+_CALENDAR: Final[dict[Every, tuple[str, str]]] = {
+    "hourly": ("*:{1:02}:{2:02}", r"\*:\d\d:\d\d"),
+    "daily": ("{0:02}:{1:02}:{2:02}", r"\d\d:\d\d:\d\d"),
+    "weekly": ("Mon {0:02}:{1:02}:{2:02}", r"Mon \d\d:\d\d:\d\d"),
+}
+"""When it starts, by hour, minute and second, and what that looks like."""
 
 TIMES: Final[dict[Every, str]] = {
     "hourly": "in the first 10 minutes of every hour",
@@ -60,10 +71,9 @@ _TIMER: Final = """\
 Description=Rotate coding-agent sessions {every}
 
 [Timer]
-OnCalendar={every}
+OnCalendar={calendar}
 # Catch up on a start that was missed while the machine was off.
 Persistent=true
-RandomizedDelaySec={delay}
 
 [Install]
 WantedBy=timers.target
@@ -83,7 +93,9 @@ def files(work: Work) -> dict[str, str]:
         service(work.name): _SERVICE.format(
             mark=MARK, command=_command(work.program), environment=environment
         ),
-        timer(work.name): _TIMER.format(mark=MARK, every=work.every, delay=_DELAY[work.every]),
+        timer(work.name): _TIMER.format(
+            mark=MARK, every=work.every, calendar=_calendar(work.every, work.spread)
+        ),
     }
 
 
@@ -115,7 +127,15 @@ def program(text: str) -> str | None:
 
 def every(text: str) -> Every | None:
     """Return how often a timer starts, None if that is not written as we do."""
-    return next((each for each in _DELAY if f"\nOnCalendar={each}\n" in text), None)
+    found = re.search(r"^OnCalendar=(.*)$", text, re.MULTILINE)
+    told = "" if found is None else found[1]
+    forms = ((each, form) for each, (_, form) in _CALENDAR.items())
+    return next((each for each, form in forms if told == each or re.fullmatch(form, told)), None)
+
+
+def _calendar(every: Every, spread: int) -> str:
+    minutes, second = divmod(spread % _WITHIN[every], 60)
+    return _CALENDAR[every][0].format(*divmod(minutes, 60), second)
 
 
 def _command(program: str) -> str:

@@ -39,10 +39,12 @@ class Work(Struct, frozen=True):
     """`sessrotate run` by its absolute path; `environment` has the variables that say where.
 
     `name` is what its files are called: another one for each folder of the client, so that all of
-    them can be scheduled.
+    them can be scheduled. `spread` is a number of the machine and the folder, always the same, by
+    which their starts are spread.
     """
 
     program: str
     environment: Mapping[str, str]
     every: Every
     name: str = NAME
+    spread: int = 0
