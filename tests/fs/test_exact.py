@@ -138,8 +138,8 @@ def test_where_there_are_no_hard_links_a_file_is_put_by_renaming(
 
 
 @needs_exact_renames
-@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EINVAL, errno.ENOTSUP])
-def test_a_file_system_that_does_not_know_the_call_gets_the_portable_form(
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM])
+def test_where_the_call_is_not_known_or_denied_by_a_sandbox_there_is_the_portable_form(
     two: Two, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     monkeypatch.setattr(exact, "_function", lambda _: lambda *_: number)

@@ -59,6 +59,22 @@ def test_an_output_file_gets_its_name_where_there_are_no_hard_links(
         (tmp_path / "out").unlink()
 
 
+@pytest.mark.parametrize("size", [0, 3 << 20])
+def test_an_output_file_that_a_sandbox_lets_nobody_link_gets_its_name_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(os, "link", homes.failing(errno.EPERM))  # as seccomp profiles do
+    data = bytes(range(256)) * (size // 256) + b"the end"
+    with fs.OutputFile(tmp_path / "out") as file:
+        file.append(data)
+        file.publish()
+    with pytest.raises(FileExistsError), fs.OutputFile(tmp_path / "out") as file:
+        file.publish()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (tmp_path / "out").read_bytes() == data
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o600
+
+
 def test_of_a_disk_that_does_not_say_its_size_nobody_knows_what_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
@@ -330,6 +331,8 @@ def free_bytes(path: Path) -> int | None:
 
 # ── what a user asked for ─────────────────────────────────────────────────────────────────────────
 
+_PIECE: Final = 1024 * 1024
+
 
 class OutputFile:
     """A file that appears under its name whole or not at all, and never over another.
@@ -342,10 +345,13 @@ class OutputFile:
         self._path = path
         self._draft: Path | None = None
         fd = unnamed_file(path.parent)
-        if fd is None:
-            self._draft = path.parent / f".{path.name}.{os.getpid()}.partial"
-            fd = os.open(self._draft, os.O_RDWR | CREATE, FILE_MODE)
-        self._fd = fd
+        self._fd = self._named() if fd is None else fd
+
+    def _named(self) -> int:
+        draft = self._path.parent / f".{self._path.name}.{os.getpid()}.partial"
+        fd = os.open(draft, os.O_RDWR | CREATE, FILE_MODE)
+        self._draft = draft
+        return fd
 
     def __enter__(self) -> Self:
         return self
@@ -363,14 +369,29 @@ class OutputFile:
     def publish(self) -> None:
         """Give the file its name. Raises FileExistsError if something has it already."""
         sync(self._fd)
-        if self._draft is None:
-            # The only way to name an unnamed file without privileges (open(2), O_TMPFILE).
-            # Naming the folder makes Python call linkat, which alone can follow the link.
+        if self._draft is None and not self._linked():
+            unnamed, self._fd = self._fd, self._named()
+            with io.FileIO(unnamed) as all_of_it:
+                all_of_it.seek(0)
+                while piece := all_of_it.read(_PIECE):
+                    self.append(piece)
+            sync(self._fd)
+        if self._draft is not None:
+            put(self._draft, self._path)
+
+    def _linked(self) -> bool:
+        """Name an unnamed file; tell whether that was done, and not denied (by a sandbox)."""
+        # The only way to name an unnamed file without privileges (open(2), O_TMPFILE).
+        # Naming the folder makes Python call linkat, which alone can follow the link.
+        try:
             with open_folder(self._path.parent) as folder:
                 os.link(f"/proc/self/fd/{self._fd}", self._path.name, dst_dir_fd=folder)
-            sync_folder(self._path.parent)
-        else:
-            put(self._draft, self._path)
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            return False
+        sync_folder(self._path.parent)
+        return True
 
 
 class OutputDevice:

@@ -9,7 +9,8 @@ name to its own file between our look and our call.
 
 That takes two calls: one that lets two names exchange their files, and one that moves a file to a
 name unless something has it (renameat2(2) on Linux, renameatx_np(2) on macOS). A system or file
-system without them (NFS, for one) gets the portable form, which differs in this:
+system without them (NFS, for one), or a sandbox that denies them, gets the portable form, which
+differs in this:
 
 * `take_place` looks, and then renames. A file that another program renames to the same name in
   between, some microseconds, is lost.
@@ -39,8 +40,12 @@ if TYPE_CHECKING:
 _TURNS: Final = 100
 """Exchanges after which we stop giving the name to whatever came last."""
 
-_NOT_THERE: Final = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
-"""What a kernel or file system answers that does not know the call or the flag."""
+_NOT_THERE: Final = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM}
+"""What a kernel or file system answers that does not know the call or the flag.
+
+And EPERM, which a sandbox answers that does not (a seccomp profile from before the call). Where it
+is the file that may not be moved, the portable form's own calls are refused with it as well.
+"""
 
 NO_LINKS: Final = {errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 """What a file system answers that has no hard links, or no more of them."""
