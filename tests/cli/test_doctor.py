@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from sessrotate.system import user_folders
 from support import command_line, homes
-from support.command_line import ID, boundary, called, row
+from support.command_line import ID, assert_one_sentence, boundary, called, row
 from support.homes import Home, crashed, snapshot
 
 if TYPE_CHECKING:
@@ -338,8 +338,38 @@ def test_a_session_that_nobody_may_read_is_a_finding(home: Home) -> None:
     assert "Permission denied" in finding["detail"]
 
 
+@pytest.mark.parametrize("name", ["manifest.json", "record.json"])
+def test_a_disk_that_fails_is_no_damage_of_the_archive(
+    home: Home, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """To put the archive aside would help nobody: it may be whole."""
+    home.live.unlink()
+    real = os.open
+
+    def failing(path: str | Path, *given: int, **how: Any) -> int:
+        if str(path).endswith(name):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        return real(path, *given, **how)
+
+    monkeypatch.setattr(os, "open", failing)
+    ended = called("restore", ID)
+    assert_one_sentence(ended, 74)
+    assert f"{home.archive / name} cannot be read: Input/output error." in ended.err
+    (told,) = called("doctor", "--json").document()["findings"]
+    for said in (ended.err, told["detail"]):
+        assert "damaged" not in said
+        assert "aside" not in said
+
+
+@pytest.mark.parametrize(
+    ("number", "then"),
+    [
+        (errno.EACCES, "Permission denied"),
+        (errno.EIO, "Input/output error"),
+    ],
+)
 def test_a_session_that_cannot_be_opened_is_a_finding_and_so_is_not_to_be_saved(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch, number: int, then: str
 ) -> None:
     command_line.write(user_folders.config_file(), b'[archive]\nbefore_cleanup = "3d"\n')
     homes.unused_for(home.live, 28)
@@ -347,12 +377,14 @@ def test_a_session_that_cannot_be_opened_is_a_finding_and_so_is_not_to_be_saved(
 
     def refused(path: Path, *given: int, **how: int) -> int:
         if str(path).endswith(home.live.name):
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            raise OSError(number, os.strerror(number), str(path))
         return real(path, *given, **how)
 
     monkeypatch.setattr(os, "open", refused)
     details = [each["detail"] for each in called("doctor", "--json").document()["findings"]]
-    assert any("cannot be read (Permission denied)" in each for each in details)
+    (told,) = (each for each in details if f"cannot be read ({then})" in each)
+    assert ("give yourself permission" in told) == (number == errno.EACCES)
+    assert ("the disk may be failing" in told) == (number == errno.EIO)
     ended = called("run")
     assert ended.code == 74
     assert ID in ended.err

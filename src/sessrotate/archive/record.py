@@ -190,7 +190,7 @@ def parse(data: bytes, session: str) -> Record:
 def read(archive: Path) -> Record:
     """Return the record of an archive, one that says nothing if there is none.
 
-    Raises DamagedError if it is damaged, or not to be read.
+    Raises DamagedError if it is damaged, or not to be read; StorageError if the disk fails.
     """
     session = names.session_of_key(archive.name) or ""
     if not os.path.lexists(archive / names.RECORD):

@@ -106,7 +106,7 @@ SAYS: Final = {
     "damaged: all archives": "This folder is gone, and with it the archived history of {many:,} "
     "sessions ({named}): put it back, from the desktop's trash, a backup, or where you moved it.",
     "unread: session": "{path} cannot be read ({reason}), so it is neither shown nor saved from "
-    "the client's clean-up: give yourself permission to read it.",
+    "the client's clean-up: {then}.",
     "stranger: link": "{path} is a symbolic link, which sessrotate does not read: put the file "
     "itself in its place, or remove the link.",
     "stranger: zeros": "{path} is not a session. {why}",

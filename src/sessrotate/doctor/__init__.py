@@ -12,6 +12,7 @@ because nothing else says that it is there. Hidden files are somebody's (a file 
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import time
@@ -392,7 +393,12 @@ def _strange(path: Path) -> Finding | None:
         return None
     except (DamagedError, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        return finding("unread: session", path, reason=reason)
+        then = "mend what reports that, or put the file back from a backup"
+        if isinstance(error, PermissionError):
+            then = "give yourself permission to read it"
+        elif getattr(error, "errno", None) == errno.EIO:
+            then = "the disk may be failing, so copy what can be read to another one"
+        return finding("unread: session", path, reason=reason, then=then)
     return None if is_any else finding("stranger: no row", path)
 
 

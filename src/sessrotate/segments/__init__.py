@@ -221,7 +221,7 @@ def opened(folder: Path, file: str) -> FileIO:
     try:
         return FileIO(inside.opened(folder, file), "rb")
     except OSError as error:
-        raise DamagedError(f"it cannot be opened ({error.strerror})") from None
+        raise DamagedError(f"it cannot be opened ({error.strerror})") from error
 
 
 def missing(parts: Iterable[SegmentFile]) -> Iterator[Problem]:

@@ -7,13 +7,14 @@ was read from a file is never opened. Only reads.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from sessrotate import names
 from sessrotate.clients.common import names_in
-from sessrotate.errors import DamagedError, RefusedError, printable, storage
+from sessrotate.errors import DamagedError, RefusedError, StorageError, printable, storage
 from sessrotate.segments import (
     READ,
     Problem,
@@ -94,7 +95,8 @@ def is_segment(folder: Folder, file: str) -> bool:
 def read_small(folder: Path, file: str, limit: int) -> bytes:
     """Return what a file of the folder holds, if that is at most `limit` bytes.
 
-    Raises DamagedError with a sentence that names the file if it cannot be read, or is larger.
+    Raises DamagedError with a sentence that names the file if it cannot be opened, or is larger;
+    StorageError if the disk fails: the file may be whole.
     """
     data = bytearray()
     try:
@@ -102,6 +104,10 @@ def read_small(folder: Path, file: str, limit: int) -> bytes:
             while (piece := stream.read(READ)) and len(data) <= limit:
                 data += piece
     except DamagedError as error:
+        reason = error.__cause__
+        if isinstance(reason, OSError) and reason.errno == errno.EIO:
+            shown = printable(str(folder / file))
+            raise StorageError(f"{shown} cannot be read: {reason.strerror}.") from None
         raise DamagedError(f"The {file} is damaged: {error}.") from None
     if len(data) > limit:
         raise DamagedError(f"The {file} is too large to be sessrotate's.")
