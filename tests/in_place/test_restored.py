@@ -620,6 +620,8 @@ def test_a_short_file_that_is_rotated_by_name_goes_by_itself_again(overwritten: 
     assert called("rotate", ID).out.startswith("Nothing to cut")
     assert not restored.is_marked(overwritten.where)
     assert overwritten.stitched() == DATA
+    assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
+    assert overwritten.trashed()
 
 
 def test_what_goes_aside_is_not_said_to_be_freed(home: Home) -> None:
@@ -631,12 +633,14 @@ def test_what_goes_aside_is_not_said_to_be_freed(home: Home) -> None:
     assert abs(done.disk.gain - (before - homes.on_disk(home.config))) <= 3 * gain.BLOCK
 
 
-def test_pruned_segments_go_with_the_rest(home: Home) -> None:
-    """A program writes the short file back, a rule prunes, and the whole file comes back."""
+def test_pruned_segments_go_with_the_rest(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program wrote the short file back, an older sessrotate pruned, and the whole is back."""
     short = home.live.read_bytes()
     home.restore()
     home.live.write_bytes(short)
-    assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
+    with monkeypatch.context() as older:
+        older.setattr(restored, "is_owed", lambda _found: False)
+        assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
     assert [*(home.archive / "trash").iterdir()]
     home.live.write_bytes(DATA)
     assert list(doctor.findings()) == []
