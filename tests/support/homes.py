@@ -230,11 +230,6 @@ def unpacked(data: bytes) -> bytes:
     return zstd.decompress(data)
 
 
-def unpacked(data: bytes) -> bytes:
-    """Return what was compressed to these bytes."""
-    return zstd.decompress(data)
-
-
 def packed(data: bytes) -> bytes:
     """Return these bytes compressed, as any program does it."""
     return zstd.compress(data)

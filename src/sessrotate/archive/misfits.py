@@ -89,7 +89,7 @@ MISFITS: Final[dict[Case, Misfit]] = {
         f"{names.MANIFEST}. `sessrotate stitch --allow-gaps {{id}} -o FILE` writes what is left.",
     ),
     "emptied": Misfit(
-        "{name} was emptied: its live tail is lost, but the archived {end} are not.",
+        "{name} was emptied, but the archived {end} are not lost.",
         "Remove the empty file, then `sessrotate restore {id}` brings them back.",
     ),
     "whole": Misfit(
