@@ -193,6 +193,7 @@ READING: Final = {
     "lseek",
     "lstat",
     "pread",
+    "read",
     "read_bytes",
     "stat",
     "statvfs",

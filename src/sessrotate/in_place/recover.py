@@ -160,9 +160,10 @@ def _is_superfluous(found: State) -> bool:
 def _spared(found: State) -> frozenset[str]:
     """Return the drafts that stay: those of an archive that the live file does not go on from.
 
-    Both may be copies, and the archive from when what the live file counts was but drafts.
+    Both may be copies, and the archive from when what the live file counts was but drafts. Once an
+    intent is written, segments have their names, and the pack what any draft has.
     """
-    if found.problem is None:
+    if found.problem is None or found.intent is not None:
         return frozenset()
     return frozenset(name for name in found.listing if name.endswith(names.PARTIAL))
 
@@ -280,9 +281,6 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
         swap.undo(place, spared)
     elif todo.deed == "finish":
         seal.finish(place, wait)
-    if spared:
-        with settled(place, wait):  # what they are can only now be judged
-            pass
     said += waiting.settle(place)
     gained = before - gain.measured(place) if todo.sentence else 0
     return replace(todo, past=" ".join(filter(None, said)), gained=gained)

@@ -231,9 +231,7 @@ def _close(found: State, begun: Intent, was: FileIdentity | None, *, waits: bool
                 return False
     restored = found.record.restored
     partial = sorted(name for name in found.listing if name.endswith(names.PARTIAL))
-    # Of an archive of another moment, a draft may be all that has what the live file counts.
-    drafts = [names.DRAFT, *partial] if found.problem is None else []
-    fs.remove_files(place.archive, [names.PACK, *drafts])
+    fs.remove_files(place.archive, [names.PACK, names.DRAFT, *partial])
     if begun.operation == "restore" and found.header is None:
         restored = units.written(clock.stamp())
     elif begun.operation == "rotate" and (begun.count or found.header is not None):
