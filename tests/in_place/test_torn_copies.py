@@ -158,6 +158,20 @@ def test_half_of_what_is_archived_is_not_kept_aside(rotated: Home) -> None:
     assert not (rotated.config / "sessrotate" / "aside").exists()
 
 
+@pytest.mark.parametrize("command", ["run", "rotate"])
+@pytest.mark.parametrize("deed", [Home.rotate, Home.restore], ids=["rotate", "restore"])
+def test_a_live_file_that_is_emptied_before_the_swap_leaves_the_drafts(
+    rotated: Home, deed: Callable[[Home], object], command: str
+) -> None:
+    """The pack is a second name of that file, so the drafts alone have what it had."""
+    homes.crashed(lambda: deed(rotated), "sessrotate.in_place.swap.swap")
+    rotated.live.write_bytes(b"")
+    before = lines(rotated)
+    called(command, *([ID] if command == "rotate" else []))
+    assert before <= lines(rotated)
+    assert {*MORE.splitlines()} <= before
+
+
 @pytest.mark.parametrize("damage", ["gone", "changed"])
 def test_what_only_seems_to_be_archived_is_kept_aside(rotated: Home, damage: str) -> None:
     rotated.live.unlink()

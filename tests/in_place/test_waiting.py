@@ -545,3 +545,38 @@ def test_what_waits_is_not_removed_while_the_live_file_lacks_a_line_of_it(
         called(*command)
         there = lines_in(path for path in home.config.rglob("*") if path.is_file())
         assert {*(DATA + MORE + LATE).splitlines(keepends=True)} <= there.keys()
+
+
+@pytest.mark.parametrize("damage", [b"", b"no segment", None], ids=["empty", "other", "missing"])
+def test_what_waits_is_not_removed_while_a_segment_is_damaged(
+    home: Home, damage: bytes | None
+) -> None:
+    sealed(home)
+    home.segment(1).unlink()
+    if damage is not None:
+        home.segment(1).write_bytes(damage)
+    home.age(25 * 3600)
+    assert called("run").code == 0
+    (pack,) = waiting_packs(home)
+    assert pack.read_bytes() == DATA
+
+
+@pytest.mark.parametrize("is_trashed", [True, False])
+def test_a_line_that_came_late_is_kept_though_a_rule_took_what_stood_before_it(
+    home: Home, is_trashed: bool
+) -> None:
+    """The replaced file ends inside a segment that is pruned, and an older copy lacks the line."""
+    sealed(home)
+    for number in (40, 50):
+        home.append(row(number, pad="p" * 5000) + boundary(number + 1) + row(number + 2))
+        home.rotate()
+    older = home.live.read_bytes()
+    append(waiting_packs(home)[0], LATE)
+    called("run")
+    assert called("prune", ID, "--keep-last", "1", "--yes").code == 0
+    if not is_trashed:
+        called("prune", ID, "--empty-trash", "--grace", "0", "--yes")
+    home.live.write_bytes(older)
+    home.age(25 * 3600)
+    called("run")
+    assert LATE in lines_in(path for path in home.config.rglob("*") if path.is_file())

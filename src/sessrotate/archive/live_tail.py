@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sessrotate import clients, names, parsing
 from sessrotate.archive.late_lines import begins_with, common_lines, is_at
@@ -120,7 +121,8 @@ def held(
     """Return up to where, in bytes, these archived segments and the live file have a replaced file.
 
     Each byte at its place in the history: where in it a file begins, its header says. `header` is
-    the live file's. What somebody pruned counts as there.
+    the live file's. A segment that somebody pruned counts as there, a part of one while it is in
+    the trash. Of other segments, the digest is asked and not the file.
     """
     start, at = body_of(header)
     old_start, other = body_of(headers.parse_live(first_line(old), session))
@@ -134,9 +136,12 @@ def held(
             continue
         mark, most = Mark(span.size, part.digest or ""), end - position
         if most < span.size:  # it ended here once, and was gone on with elsewhere
-            if part.pruned is not None:
-                return end
-            mark = Mark.of_pieces(_first(segments, part, most))
+            trashed = f"{names.TRASH}/{part.name}"
+            there = part if part.pruned is None else replace(part, file=trashed)
+            try:
+                mark = Mark.of_pieces(_first(segments, there, most))
+            except DamagedError:
+                return position
         if not is_at(old, position, mark):
             return position
         position += mark.size

@@ -161,9 +161,11 @@ def _spared(found: State) -> frozenset[str]:
     """Return the drafts that stay: those of an archive that the live file does not go on from.
 
     Both may be copies, and the archive from when what the live file counts was but drafts. Once an
-    intent is written, segments have their names, and the pack what any draft has.
+    intent is written, the pack has what any draft has. But until the swap that is the live file,
+    and who empties one empties both.
     """
-    if found.problem is None or found.intent is not None:
+    is_emptied = found.standing == "before" and found.is_pack and not found.is_pack_known
+    if found.problem is None or (found.intent is not None and not is_emptied):
         return frozenset()
     return frozenset(name for name in found.listing if name.endswith(names.PARTIAL))
 
@@ -281,6 +283,9 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
         swap.undo(place, spared)
     elif todo.deed == "finish":
         seal.finish(place, wait)
+    if spared:
+        with settled(place, wait):  # the intent may have been what was wrong
+            pass
     said += waiting.settle(place)
     gained = before - gain.measured(place) if todo.sentence else 0
     return replace(todo, past=" ".join(filter(None, said)), gained=gained)

@@ -27,11 +27,11 @@ from sessrotate.archive.late_lines import batch_end, of_waiting, said_again
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Batch, Mark, Waiting
 from sessrotate.archive.state import State
-from sessrotate.errors import printable, quoted, storage
+from sessrotate.errors import DamagedError, printable, quoted, storage
 from sessrotate.in_place import aside
 from sessrotate.in_place.swap import change_record
 from sessrotate.model import FileIdentity, Span
-from sessrotate.segments import load
+from sessrotate.segments import SegmentSet, check, load
 from sessrotate.system import in_use, locks
 from sessrotate.system.source import Source
 from sessrotate.units import DAY
@@ -161,17 +161,30 @@ def _has_all_of(place: Place, pack: Source) -> bool | None:
 
     The record is not asked: it says what was there once, and since then a backup or an editor may
     have put back less. None where nobody can tell: the live file does not go on from its archive,
-    its client trimmed it, or the session was put away.
+    a segment is damaged, the client trimmed the file, or the session was put away.
     """
     with state.opened(place) as found:
         if found.problem is not None or found.kept or found.is_away:
             return None
         archive, listed = place.archive, found.manifest
         parts = None if listed is None else load.of_manifest(archive, found.listing, listed)
+        if parts is not None and not _are_whole(parts):
+            return None
         end = live_tail.held(found.live, found.header, parts, pack, place.session)
         rest = Span(pack.line_start(end), pack.size())  # such as what came late, by now behind
         segments = () if listed is None else listed.segments
         return not rest.size or live_tail.are_in(pack, rest, place, segments, found.live)
+
+
+def _are_whole(parts: SegmentSet) -> bool:
+    """Tell whether every segment that was not pruned is what the manifest says. Reads all."""
+    try:
+        for part in parts.parts:
+            if part.pruned is None:
+                check(parts, part.index)
+    except DamagedError:
+        return False
+    return True
 
 
 def _is_gone(place: Place) -> bool:
