@@ -12,7 +12,7 @@ import pytest
 
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
-from support.homes import Home, snapshot
+from support.homes import Home
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +72,7 @@ def drafts(home: Home) -> set[str]:
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("first", COMMANDS, ids=" ".join)
-def test_segments_that_have_no_name_yet_stay_where_the_live_file_does_not_go_on_from_the_archive(
+def test_segments_that_have_no_name_yet_are_kept_where_the_live_file_lacks_their_lines(
     home: Home, times: int, first: tuple[str, ...]
 ) -> None:
     if times > 1:
@@ -99,23 +99,19 @@ def test_what_the_live_file_holds_is_not_kept_twice(rotated: Home) -> None:
 
 
 @pytest.mark.parametrize("command", ["restore", "rotate", "run"])
-def test_segments_that_have_no_name_yet_stay_where_the_live_file_is_gone(
+def test_segments_that_have_no_name_yet_are_kept_aside_where_the_live_file_is_gone(
     rotated: Home, command: str
 ) -> None:
     put(rotated, copied(rotated, rotated.rotate, "sessrotate.in_place.swap.begin"))
     rotated.live.unlink()
-    before = snapshot(rotated.archive)
+    before = lines(rotated)
     ended = called(command, *[ID] * (command != "run"))
-    assert ended.code == 74, ended
-    assert f"{rotated.live} is gone" in ended.err
-    assert "move them out of it" in ended.err
-    assert snapshot(rotated.archive) == before
-    kept = rotated.config / "kept"
-    kept.mkdir()
-    for name in drafts(rotated):
-        (rotated.archive / name).rename(kept / name)
-    assert called("restore", ID).code == 0
+    kept = rotated.config / "sessrotate" / "aside" / f"{ID}.1.jsonl.zst"
+    assert command != "restore" or f"{kept} holds lines" in ended.out + ended.err
+    assert f"`zstd -dc {kept}` shows them" in called("doctor").out
+    called("restore", ID)
     assert rotated.live.read_bytes() == b"".join(command_line.segments_of(DATA)[:-1])
+    assert lines(rotated) == before
 
 
 @pytest.mark.parametrize("command", ["restore", "rotate", "run"])
@@ -158,18 +154,28 @@ def test_half_of_what_is_archived_is_not_kept_aside(rotated: Home) -> None:
     assert not (rotated.config / "sessrotate" / "aside").exists()
 
 
-@pytest.mark.parametrize("command", ["run", "rotate"])
-@pytest.mark.parametrize("deed", [Home.rotate, Home.restore], ids=["rotate", "restore"])
-def test_a_live_file_that_is_emptied_before_the_swap_leaves_the_drafts(
-    rotated: Home, deed: Callable[[Home], object], command: str
+@pytest.mark.parametrize("command", ["run", "rotate", "restore"])
+@pytest.mark.parametrize("hurt", ["emptied", "halved", "older"])
+@pytest.mark.parametrize("at", ["swap.append_tail", "swap.begin", "swap.swap", "seal.finish"])
+@pytest.mark.parametrize("deed", ["first rotation", "rotation", "restoration"])
+def test_what_only_a_draft_or_the_replaced_file_still_has_is_kept(
+    home: Home, deed: str, at: str, hurt: str, command: str
 ) -> None:
-    """The pack is a second name of that file, so the drafts alone have what it had."""
-    homes.crashed(lambda: deed(rotated), "sessrotate.in_place.swap.swap")
-    rotated.live.write_bytes(b"")
-    before = lines(rotated)
-    called(command, *([ID] if command == "rotate" else []))
-    assert before <= lines(rotated)
-    assert {*MORE.splitlines()} <= before
+    """Until the swap, the pack is a second name of the live file: who empties one empties both."""
+    older = home.live.read_bytes()[: len(DATA) * 2 // 3]
+    if deed != "first rotation":
+        home.rotate()
+        home.append(MORE + row(82) + boundary(83) + row(84))
+    done = home.restore if deed == "restoration" else home.rotate
+    homes.crashed(done, f"sessrotate.in_place.{at}")
+    data = home.live.read_bytes()
+    if hurt == "older":
+        home.live.unlink()
+    write(home.live, {"emptied": b"", "halved": data[: len(data) // 2], "older": older}[hurt])
+    before = lines(home)
+    for each in (command, "run", "restore"):
+        called(each, *[ID] * (each != "run"))
+        assert before <= lines(home), each
 
 
 @pytest.mark.parametrize("damage", ["gone", "changed"])

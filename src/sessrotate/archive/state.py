@@ -26,7 +26,7 @@ from sessrotate.archive.place import Place
 from sessrotate.archive.record import Decision, Drafted, Match, Moment
 from sessrotate.errors import DamagedError, InUseError, WrongUsageError, storage
 from sessrotate.model import SealedSegment, Span
-from sessrotate.segments import Problem, cut_out, cuts, headers, manifest, scan
+from sessrotate.segments import Problem, check, cut_out, cuts, headers, load, manifest, scan
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system.source import Source
 
@@ -222,6 +222,30 @@ def are_held(found: FoundFiles, entries: Sequence[SealedSegment]) -> bool:
     """Tell whether the live file has these segments, as it had when they were copied. Reads it."""
     shift = 0 if found.header is None else headers.prefix(found.header) - found.header.start
     return found.live is not None and live_tail.holds(found.live, entries, shift)
+
+
+def has_lines_of(found: FoundFiles, source: Source) -> bool | None:
+    """Tell whether the session has each line of a file, in its place or behind. Reads all of it.
+
+    No record is asked: it says what was there once, and since then a backup or an editor may have
+    put back less. None where a segment that should have a line is damaged.
+    """
+    place, listed = found.place, found.manifest
+    start, _ = live_tail.body_of(headers.parse_live(live_tail.first_line(source), place.session))
+    parts, entries = None, () if listed is None else listed.segments
+    if listed is not None:
+        parts = load.of_manifest(place.archive, found.listing, listed)
+        try:
+            for entry in entries:
+                if entry.pruned is None and entry.segment.span.end > start:
+                    check(parts, entry.segment.index)
+        except DamagedError:
+            return None
+    end = live_tail.held(found.live, found.header, parts, source, place.session)
+    if end >= source.size():
+        return True
+    rest = Span(source.line_start(end), source.size())  # such as what came late, by now behind
+    return live_tail.are_in(source, rest, place, entries, found.live)
 
 
 def _size(entries: Iterable[SealedSegment]) -> int:

@@ -111,10 +111,10 @@ def _obstacles() -> Iterator[Finding]:
 
 
 def _kept() -> Iterator[Finding]:
-    """Yield the files that two programs wrote at the same moment."""
+    """Yield the files that hold what nothing else of their session does."""
     for path in place.aside():
-        if path.name.endswith(names.SUFFIX):
-            key = path.name.rpartition(".")[0].rpartition(".")[0]
+        if path.name.endswith(names.SUFFIXES):
+            key = path.name.partition(names.SUFFIX)[0].rpartition(".")[0]
             session = names.session_of_key(key)
             # Where that can be no session's name, it is compared with itself: nothing is gone.
             live = path if session is None else place.of_session(session).live

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from sessrotate import fs, names
 from sessrotate.archive import owner
 from sessrotate.archive.place import ASIDE, FOLDER, Place
-from sessrotate.errors import RefusedError, printable, storage
+from sessrotate.errors import RefusedError, printable, quoted, storage
 from sessrotate.system import locks
+
+_PACKED: Final = names.CODEC_SUFFIX["zstd"]
 
 
 def put_aside(place: Place) -> Path | None:
@@ -99,8 +102,10 @@ def keep(place: Place, path: Path) -> Path:
     A file that has one already, because a crash came right after, gets no other.
     """
     is_it, number = fs.same_as(path.lstat()), 1
+    is_packed = path.name.removesuffix(names.PARTIAL).endswith(_PACKED)
+    suffix = names.SUFFIX + _PACKED * is_packed
     fs.create_folder(_named(place, number).parent)
-    while not is_it(kept := _named(place, number, names.SUFFIX)):
+    while not is_it(kept := _named(place, number, suffix)):
         try:
             fs.add_name(path, kept)
         except FileExistsError:
@@ -110,6 +115,11 @@ def keep(place: Place, path: Path) -> Path:
 
 def said(kept: Path, live: Path) -> str:
     """Return what a person is told about a file that was kept."""
+    if kept.name.endswith(_PACKED):
+        return (
+            f"{printable(str(kept))} holds lines that neither the live file nor the archive has: "
+            f"`zstd -dc {quoted(kept)}` shows them. Remove that file once you do not need them."
+        )
     if not os.path.lexists(live):
         return (
             f"{printable(str(live))} is gone, and {printable(str(kept))} holds its content: move "

@@ -8,7 +8,7 @@ the session's lock.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Literal
@@ -16,17 +16,19 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import fs, names, units
-from sessrotate.archive import late_lines, owner, record, state
+from sessrotate import fs, names
+from sessrotate.archive import late_lines, live_tail, owner, record, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent, Rule
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, printable
 from sessrotate.in_place import aside, gain, seal, sealed_segments, swap, waiting
-from sessrotate.segments import body, load
+from sessrotate.segments import compressed, content, headers, opened
 from sessrotate.system.source import Source
 
 Deed = Literal["nothing", "undo", "finish", "rebuild", "put back"]
+
+_SEGMENT: Final = f"{names.CODEC_SUFFIX['zstd']}{names.PARTIAL}"
 
 _WHAT: Final = {"rotate": "rotation", "restore": "restoration"}
 
@@ -66,11 +68,10 @@ def plan(found: State) -> Recovery:
         )
     if found.intent is not None:
         return _of_intent(found, found.intent)
-    leftovers = {*filter(names.is_leftover, found.listing)}
-    if leftovers <= _spared(found):
+    if not any(map(names.is_leftover, found.listing)):
         return Recovery("nothing")
     _check_superfluous(found)
-    return replace(_undo("run"), kept=_only_copy(found))
+    return _undo("run")
 
 
 def _of_intent(found: State, begun: Intent) -> Recovery:
@@ -89,7 +90,7 @@ def _of_intent(found: State, begun: Intent) -> Recovery:
     if row.standing != "after" and found.place.pack not in kept:
         _check_superfluous(found)
     if row.deed == "undo":
-        return replace(_undo(what), kept=kept or _only_copy(found))
+        return replace(_undo(what), kept=kept)
     return Recovery(
         "finish",
         f"A {what} was interrupted: the next run finishes it.",
@@ -154,59 +155,70 @@ def _is_superfluous(found: State) -> bool:
     return bool(place.client.trims.names_of(place.live, place.session, status))
 
 
-# ── drafts in an archive of another moment than the live file ─────────────────────────────────────
+# ── drafts that are the only copy ─────────────────────────────────────────────────────────────────
 
 
-def _spared(found: State) -> frozenset[str]:
-    """Return the drafts that stay: those of an archive that the live file does not go on from.
+def _only_copies(found: State) -> Iterator[Path]:
+    """Yield the drafts with a line that neither the live file nor the archive has.
 
-    Both may be copies, and the archive from when what the live file counts was but drafts. Once an
-    intent is written, the pack has what any draft has. But until the swap that is the live file,
-    and who empties one empties both.
-    """
-    is_emptied = found.standing == "before" and found.is_pack and not found.is_pack_known
-    if found.problem is None or (found.intent is not None and not is_emptied):
-        return frozenset()
-    return frozenset(name for name in found.listing if name.endswith(names.PARTIAL))
-
-
-def _only_copy(found: State) -> tuple[Path, ...]:
-    """Return the draft of a whole live file, if the session has neither that nor what is in it.
-
-    Raises DamagedError of segments: they may be the end of a live file that is gone, and what is
-    put in its place would not have them.
+    What was drafted was there then. Since that moment another program may have emptied, replaced or
+    removed the live file, and a backup may have put back an older archive. Reads the drafts, so the
+    session's lock is held: a rotation under way proves by a lease that nobody has its draft open.
     """
     place = found.place
-    if found.live is not None or found.problem is not None:
-        return ()
-    drafts = sorted(name for name in found.listing if name.endswith(f"zst{names.PARTIAL}"))
-    if drafts:
-        raise DamagedError(
-            f"{printable(str(place.live))} is gone, and {printable(str(place.archive))} holds "
-            f"{units.some([printable(name) for name in drafts], 3)}, which may be all that is left "
-            "of its end: move them out of it, and keep them."
+    if found.drafted == "unread" and swap.is_plain(found):
+        with Source.inside(place.archive, names.DRAFT) as draft:
+            if not state.has_lines_of(found, draft):
+                yield place.draft
+    for name in sorted(found.listing):
+        if name.endswith(_SEGMENT) and not _is_copied(found, name):
+            yield place.archive / name
+
+
+def _is_copied(found: State, name: str) -> bool:
+    """Tell whether one file has all of a segment's draft, as far as that goes."""
+    with ExitStack() as stack:
+        return any(
+            all(
+                0 <= at + shift <= source.size() - len(piece)
+                and source.read_at(at + shift, len(piece)) == piece
+                for at, piece in _drafted(found.place.archive, name)
+            )
+            for source, shift in _holders(found, name, stack)
         )
-    is_there = names.DRAFT in found.listing and not _is_archived(found)
-    return (place.draft,) if is_there else ()
 
 
-def _is_archived(found: State) -> bool:
-    """Tell whether the draft of a live file is how the archived history begins. Reads both."""
-    if found.manifest is None:
-        return False
-    place, at = found.place, 0
-    segments = load.of_manifest(place.archive, found.listing, found.manifest)
-    with suppress(DamagedError), Source.inside(place.archive, names.DRAFT) as draft:
-        size = draft.size()
-        for part in segments.parts:
-            if at >= size:
-                return True
-            for piece in body(segments, part):
-                if draft.read_at(at, min(len(piece), size - at)) != piece[: max(0, size - at)]:
-                    return False
-                at += len(piece)
-        return at >= size
-    return False
+def _holders(found: State, name: str, stack: ExitStack) -> Iterator[tuple[Source, int]]:
+    """Yield what may have a segment's draft, and where in that the history begins, in bytes."""
+    place = found.place
+    for source in filter(None, (found.live, found.pack)):
+        header = headers.parse_live(live_tail.first_line(source), place.session)
+        start, prefix = live_tail.body_of(header)
+        yield source, prefix - start
+    for entry in () if found.manifest is None else found.manifest.segments:
+        if names.sealed_file(place.session, entry.segment.index) + names.PARTIAL == name:
+            sealed = stack.enter_context(compressed.sealed(place.archive, place.session, entry))
+            if sealed is not None:
+                yield sealed, sealed.size() - entry.segment.span.end
+
+
+def _drafted(archive: Path, name: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the pieces of a segment's draft, and where in the history each stands, in bytes.
+
+    Up to where it was torn: a kill leaves it unfinished.
+    """
+    head, at = b"", -1
+    with suppress(DamagedError), opened(archive, name) as stream:
+        for data, size in content(stream, "zstd"):
+            piece = bytes(memoryview(data)[:size])
+            if at < 0:
+                head += piece
+                if not (end := head.find(b"\n") + 1) and len(head) < headers.MAX_LINE:
+                    continue
+                header = headers.parse(head[:end])
+                at, piece = (0, head) if header is None else (header.start, head[end:])
+            yield at, piece
+            at += len(piece)
 
 
 def recover(place: Place, wait: float) -> Recovery:
@@ -255,8 +267,10 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
     place = found.place
     before = gain.measured(place) if todo.sentence else 0
     is_gone = found.is_gone and found.pack is not None
-    said = [todo.past, *_kept(place, todo.kept)]
-    if todo.deed == "rebuild":
+    said = [todo.past]
+    if todo.deed != "rebuild":
+        said += _kept(place, {*todo.kept, *_only_copies(found)})
+    else:
         sealed_segments.rebuild_manifest(found)
         stack.close()
         with settled(place, wait) as (then, _):  # what else is left can only now be judged
@@ -271,7 +285,6 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
     is_overtaken = todo.deed == "undo" and seal.is_overtaken(found)
     if is_overtaken:  # by a trim that came since `was_taken_back` looked
         seal.take_back(found)
-    spared = _spared(found)
     stack.close()
     if todo.deed == "undo" and not is_overtaken:
         if is_gone:  # the pack is the live file that was there before
@@ -280,12 +293,9 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
             fs.add_name(place.pack, place.live)
         if extra:
             swap.uncount(place, extra[0].segment.index, len(extra))
-        swap.undo(place, spared)
+        swap.undo(place)
     elif todo.deed == "finish":
         seal.finish(place, wait)
-    if spared:
-        with settled(place, wait):  # the intent may have been what was wrong
-            pass
     said += waiting.settle(place)
     gained = before - gain.measured(place) if todo.sentence else 0
     return replace(todo, past=" ".join(filter(None, said)), gained=gained)
@@ -305,6 +315,6 @@ def _put_back(found: State, todo: Recovery) -> Iterator[str]:
     fs.remove_files(place.archive, [names.DRAFT])
 
 
-def _kept(place: Place, files: tuple[Path, ...]) -> Iterator[str]:
-    for path in files:
+def _kept(place: Place, files: Iterable[Path]) -> Iterator[str]:
+    for path in sorted(files):
         yield aside.said(aside.keep(place, path), place.live)

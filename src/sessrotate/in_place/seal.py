@@ -221,7 +221,9 @@ def _close(found: State, begun: Intent, was: FileIdentity | None, *, waits: bool
     """
     place, pack, edited = found.place, found.pack, ""
     if pack is not None and was is not None:
-        if found.match not in {"new", "kept"} or not _is_archived(found, begun, pack):
+        is_hurt = found.successor is found.live and found.problem is not None
+        is_new = found.match in {"new", "kept"} and not is_hurt
+        if not is_new or not _is_archived(found, begun, pack):
             edited = aside.said(aside.keep(place, place.pack), place.live)
         else:
             is_same = pack.identity() == was and was.size == pack.size()

@@ -20,7 +20,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -338,10 +338,8 @@ def _kept(place: Place, old: Source) -> Path | None:
         return None if is_there else aside.keep(place, place.pack)
 
 
-def undo(place: Place, spared: Collection[str] = ()) -> None:
+def undo(place: Place) -> None:
     """Remove what was made for a swap that did not take place; then it is under way no more.
-
-    The drafts `spared` stay.
 
     Whoever calls this has seen that all of the pack is in the live file, or kept it. Copies go
     before it, and without a pack none does: nobody could tell then what they are copies of. They go
@@ -351,7 +349,7 @@ def undo(place: Place, spared: Collection[str] = ()) -> None:
     with suppress(FileNotFoundError):
         there = {each.name for each in place.archive.iterdir()}
         begun = record.told(place.archive).intent
-        leftovers = {*filter(names.is_leftover, there)}.difference(spared)
+        leftovers = {*filter(names.is_leftover, there)}
         if begun is not None and begun.count and names.PACK in there:
             first = max(begun.first, _counted(place))
             uncount(place, first, begun.first + begun.count - first)

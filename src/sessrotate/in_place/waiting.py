@@ -22,16 +22,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import clock, late_lines, live_tail, place, record, state
+from sessrotate.archive import clock, late_lines, place, record, state
 from sessrotate.archive.late_lines import batch_end, of_waiting, said_again
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Batch, Mark, Waiting
 from sessrotate.archive.state import State
-from sessrotate.errors import DamagedError, printable, quoted, storage
+from sessrotate.errors import printable, quoted, storage
 from sessrotate.in_place import aside
 from sessrotate.in_place.swap import change_record
 from sessrotate.model import FileIdentity, Span
-from sessrotate.segments import SegmentSet, check, load
 from sessrotate.system import in_use, locks
 from sessrotate.system.source import Source
 from sessrotate.units import DAY
@@ -141,7 +140,7 @@ def settle(place: Place) -> list[str]:
                 told = _brought_over(place, each.told)
                 here = pack.identity()
                 is_known = (here.size, here.modified_ns) == (told.mark.size, told.modified)
-                has_all = _has_all_of(place, pack) if is_free and is_known else None
+                has_all = _has_lines_of(place, pack) if is_free and is_known else None
                 if has_all is None:
                     continue
                 why = "" if has_all else "lacks lines that it had"
@@ -156,35 +155,16 @@ def settle(place: Place) -> list[str]:
     return said
 
 
-def _has_all_of(place: Place, pack: Source) -> bool | None:
-    """Tell whether the session has each line of a replaced file, in its place or behind.
+def _has_lines_of(place: Place, pack: Source) -> bool | None:
+    """Tell whether the session has each line of a replaced file.
 
-    The record is not asked: it says what was there once, and since then a backup or an editor may
-    have put back less. None where nobody can tell: the live file does not go on from its archive,
-    a segment is damaged, the client trimmed the file, or the session was put away.
+    None where nobody can tell: a segment is damaged, the live file does not go on from its archive,
+    the client trimmed it, or the session was put away.
     """
     with state.opened(place) as found:
         if found.problem is not None or found.kept or found.is_away:
             return None
-        archive, listed = place.archive, found.manifest
-        parts = None if listed is None else load.of_manifest(archive, found.listing, listed)
-        if parts is not None and not _are_whole(parts):
-            return None
-        end = live_tail.held(found.live, found.header, parts, pack, place.session)
-        rest = Span(pack.line_start(end), pack.size())  # such as what came late, by now behind
-        segments = () if listed is None else listed.segments
-        return not rest.size or live_tail.are_in(pack, rest, place, segments, found.live)
-
-
-def _are_whole(parts: SegmentSet) -> bool:
-    """Tell whether every segment that was not pruned is what the manifest says. Reads all."""
-    try:
-        for part in parts.parts:
-            if part.pruned is None:
-                check(parts, part.index)
-    except DamagedError:
-        return False
-    return True
+        return state.has_lines_of(found, pack)
 
 
 def _is_gone(place: Place) -> bool:
