@@ -278,7 +278,7 @@ def test_what_a_killed_resume_left_is_named_and_goes(
     left.write_bytes(b"x" * 100_000)
     assert left.name not in called("doctor").out
     monkeypatch.setattr(cold, "DAY", -1.0)
-    assert f"{left.name} was left by a resume" in called("doctor").out
+    assert f"{left.name} was left by a Codex resume" in called("doctor").out
     ended = called("tidy", "--yes")
     assert "Recovered 1 session." in ended.out
     assert not left.exists()

@@ -135,7 +135,7 @@ def test_an_empty_part_is_said(form: str) -> None:
 def test_a_record_that_is_in_no_document_is_said_to_be_where_it_is() -> None:
     ended = called("export", "--since", "99999999-0000-4000-a000-000000000003", ID)
     assert ended.code == 2
-    assert "`export --all-branches` rewound branches too" in ended.err
+    assert "`export --all-branches` rewound branches, too" in ended.err
 
 
 def test_of_several_sessions_a_damaged_one_keeps_no_other_from_being_written(

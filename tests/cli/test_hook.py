@@ -168,7 +168,7 @@ def test_where_several_files_have_the_id_nothing_is_done_and_doctor_says_it(home
     assert "named no file that exists, and 2 files have the session's id: " in detail
     assert str(home.live) in detail
     assert str(copied) in detail
-    assert detail.endswith("`sessrotate rotate PATH`: the path of the one that you mean.")
+    assert detail.endswith("`sessrotate rotate PATH`, where PATH is the file that you mean.")
 
 
 @needs_proc
@@ -307,7 +307,7 @@ def test_the_hook_is_not_installed_where_there_are_no_hard_links(
     monkeypatch.setattr(os, "link", refused)
     ended = called("hook", "install")
     assert_one_sentence(ended, 77)
-    assert "is on a file system without hard links" in ended.err
+    assert "is on a file system without reliable hard links" in ended.err
     assert snapshot(home.config) == before
     assert called("hook", "remove").code == 0
 

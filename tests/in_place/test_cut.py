@@ -107,14 +107,14 @@ def test_doctor_and_verify_name_the_cause_and_what_prevents_it(home: Home) -> No
     assert [(one["kind"], one["session"]) for one in found] == [("cut", ID)]
     assert found[0]["detail"].startswith(GAP)
     assert "CLAUDE_CODE_TRANSCRIPT_LOCAL_GC=1 in the environment" in found[0]["detail"]
-    assert "set it to `keep`" in found[0]["detail"]
+    assert "set the variable to `keep`" in found[0]["detail"]
     assert called("doctor").code == 1
     ended = called("verify", ID)
     assert ended.code == 1
     assert GAP in ended.out
     assert home.live.exists()
     assert "CLAUDE_CODE_TRANSCRIPT_LOCAL_GC=1" in ended.out
-    assert "set it to `keep`" in ended.out
+    assert "set the variable to `keep`" in ended.out
 
 
 def test_it_is_rotated_behind_the_gap_and_resumed_the_same(home: Home) -> None:
@@ -301,7 +301,7 @@ def test_a_line_that_is_not_archived_is_never_passed_over(same: Home) -> None:
     for words in (["stitch"], ["read"], ["restore"], ["rotate"]):
         ended = called(*words, ID)
         assert ended.code in {74, 77}, words
-        assert "the lines carried along were changed" in ended.err
+        assert "the carried lines were changed" in ended.err
     assert snapshot(same.config) == before
 
 

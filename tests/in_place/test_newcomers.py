@@ -372,7 +372,7 @@ def test_a_file_system_without_hard_links_is_named_and_what_works_there(
     monkeypatch.setattr(os, "link", homes.failing(errno.EPERM))  # as exfat-fuse 1.3.0 answers
     nothing = SimpleNamespace(exchange=lambda *_: False, move=lambda *_: False)
     monkeypatch.setattr(exact, "FORM", nothing)
-    with pytest.raises(RefusedError, match=r"without hard links .* `sessrotate archive"):
+    with pytest.raises(RefusedError, match=r"without reliable hard links .* `sessrotate archive"):
         rotate(home)
     assert home.live.read_bytes() == DATA
     assert not home.archive.exists()
@@ -391,7 +391,7 @@ def test_a_second_name_that_passes_for_another_file_is_none(
     lack(monkeypatch, "unnamed_files")  # else their only names are links
     monkeypatch.setattr(os, "link", linked)
     assert not fs.has_hard_links(home.config)
-    with pytest.raises(RefusedError, match=r"can be relied on .* `sessrotate archive"):
+    with pytest.raises(RefusedError, match=r"without reliable hard links .* `sessrotate archive"):
         rotate(home)
     assert home.live.read_bytes() == DATA
     assert not home.archive.exists()

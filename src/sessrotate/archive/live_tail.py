@@ -170,11 +170,11 @@ def misfit(header: LiveHeader, live: Source) -> str | None:
     """Return what of a live file is not what its header says any more; None if all is."""
     begin = len(headers.live_line(header))
     if not is_at(live, begin, Mark(header.carried_bytes, header.carried_digest)):
-        return "the lines carried along were changed"
+        return "the carried lines were changed"
     start = begin + header.carried_bytes
     line = Span(start, min(live.line_end(start, live.size()) + 1, live.size()))
     if not is_at(live, start, Mark(line.size, header.boundary_digest)):
-        return "it does not continue with the compaction that it was cut at"
+        return "it no longer continues with the compaction at which it was cut"
     return None
 
 
@@ -295,8 +295,8 @@ def check_unshifted(source: Source, client: Client, boundary: Boundary | None, e
 
 KEEPS_TRIMMED: Final = (
     "The cause is CLAUDE_CODE_TRANSCRIPT_LOCAL_GC=1 in the environment of Claude Code (2.1.287 and "
-    "later): install the hook with `sessrotate setup`, which keeps the old file, or unset this "
-    "variable, or set it to `keep` (2.1.332 and later): then the client keeps the old file."
+    "later). To prevent this, unset the variable. To keep the old file instead, run `sessrotate "
+    "setup`, which installs the hook, or set the variable to `keep` (2.1.332 and later)."
 )
 """What cuts a session, and what keeps it from going on."""
 

@@ -85,7 +85,7 @@ MISFITS: Final[dict[Case, Misfit]] = {
     ),
     "gaps": Misfit(
         f"The {names.MANIFEST} of {{archive}} {{lost}}, and so is {{missing}}.",
-        "Put that back from a backup, then `sessrotate rotate {id}` rebuilds the "
+        "Put {missing} back from a backup, then `sessrotate rotate {id}` rebuilds the "
         f"{names.MANIFEST}. `sessrotate stitch --allow-gaps {{id}} -o FILE` writes what is left.",
     ),
     "emptied": Misfit(
@@ -124,7 +124,7 @@ MISFITS: Final[dict[Case, Misfit]] = {
     ),
     "cut": Misfit(
         "Its client cut {name} before an operation on it was finished.",
-        "`sessrotate rotate {id}` finishes that, and continues from there.",
+        "`sessrotate rotate {id}` finishes the operation, and continues from there.",
     ),
 }
 
@@ -132,8 +132,8 @@ _ENOUGH: Final = 1000
 
 _LAST: Final = (
     "If that cannot be done, `sessrotate rotate --unsafe-adopt {id}` begins a new archive with "
-    "what the file holds, and puts the old one aside; before the file's first compaction, "
-    "`sessrotate aside {id}` does."
+    "what the file holds, and puts the old one aside. If the file has not been compacted yet, use "
+    "`sessrotate aside {id}` instead."
 )
 
 _AWAY: Final = (

@@ -146,8 +146,9 @@ def _stranger(where: Place) -> str:
     if record.away(where.archive, where.session):
         path = quoted(live)  # the id may mean both
         return (
-            f"{name} has the id of a session that was put away: rename it, or bring that session "
-            f"back with `sessrotate restore {path}` and move it out of the folder of projects."
+            f"{name} has the id of a session that was put away. Rename this file, or bring that "
+            f"session back with `sessrotate restore {path}` and move it out of the folder of "
+            "projects."
         )
     if os.path.lexists(live):
         return (

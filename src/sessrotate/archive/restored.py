@@ -132,8 +132,8 @@ def lacking(found: FoundFiles) -> str | None:
     since = f" on {printable(kept.at)}" if kept.at else ""
     first = f"`sessrotate restore {session}` puts it back first; then " if found.is_away else ""
     return (
-        f"{live} does not match the history that was restored{since}, which is still in {archive}: "
-        f"{first}move the file away, then `sessrotate restore {session}` brings that back."
+        f"{live} does not match the history that was restored{since}. {archive} still has that: "
+        f"{first}move the file away, then `sessrotate restore {session}` brings it back."
     )
 
 

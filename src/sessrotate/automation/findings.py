@@ -50,9 +50,9 @@ SAYS: Final = {
     "hook: failed": "The rotation by the hook ({at}) failed. {why} {then}",
     "kept": "{why}",  # it was saved while its session was replaced
     "clock": "{why}",  # it is not believed, so nothing is pruned or freed
-    "ahead": "By its date, something was pruned or restored here on {day}, in the future, so it "
-    "stays until the grace period after that is over. If the clock is right now, `sessrotate prune "
-    "{session} --empty-trash --grace 0` deletes it.",
+    "ahead": "Something was pruned or restored here, and its date, {day}, is in the future: it "
+    "stays until the grace period after that date is over. If the clock is right now, `sessrotate "
+    "prune {session} --empty-trash --grace 0` deletes it.",
     "unread: folder": "{path} cannot be read ({reason}), so its contents are unknown: make it "
     "readable, or move it away.",
     "settings: link": "{path} is a symbolic link, and sessrotate writes nothing there: remove the "
@@ -110,7 +110,7 @@ SAYS: Final = {
     "stranger: link": "{path} is a symbolic link, which sessrotate does not read: put the file "
     "itself in its place, or remove the link.",
     "stranger: zeros": "{path} is not a session. {why}",
-    "stranger: no row": "{path} is named like a session but has no row of one, so no client shows "
+    "stranger: no row": "{path} is named like a session but contains no row, so no client shows "
     "it. Look at its contents, then move it away.",
     "copy": "{why}",  # of a session's live file, which is not a session
     "rewound": "{why}",  # a resume needs archived rows
@@ -118,8 +118,8 @@ SAYS: Final = {
     "stranger: copy": "{path} is a copy of a session, and no client continues it. It may hold "
     "lines the session lacks: `sessrotate read {path_word}` shows all of it. Remove "
     "it only if you do not need that.",
-    "stranger: draft": "{path} was left by a resume of Codex, or by a run, that was killed at "
-    "least a day ago and has not been continued: `sessrotate tidy` removes the file.",
+    "stranger: draft": "{path} was left by a Codex resume or a run that was killed at least a day "
+    "ago and has not been continued: `sessrotate tidy` removes the file.",
     "stranger: second": "{path} is a second file of its session, beside the one that Codex uses: "
     "`sessrotate tidy` keeps the one that has all of it, or says why both stay.",
     "stranger: alone": "{path} was left by a run that was killed, and the session's own file has "

@@ -32,9 +32,9 @@ def call(context: typer.Context, *, min_gain: MinGain = hook.LEAST) -> None:
     """Rotate a session when it is compacted, and when it ends. Claude Code calls this.
 
     `sessrotate hook install` has Claude Code call the hook. Standard input names the session. If
-    rotating it frees enough, the hook does so in the background, as `rotate --live` does; after a
-    compaction, it first waits until the compaction is on the disk. The hook never fails:
-    `sessrotate doctor` reports what went wrong.
+    rotating the session frees enough, the hook rotates it in the background, as `rotate --live`
+    does; after a compaction, it first waits until the compaction is on the disk. The hook never
+    fails: `sessrotate doctor` reports what went wrong.
     """
     if context.invoked_subcommand is None:
         streams.complain(hook.call(["--min-gain", min_gain]))

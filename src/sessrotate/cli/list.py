@@ -41,7 +41,7 @@ def command(
     min_size: Annotated[
         int | None,
         sized(
-            "Only sessions whose live file (if put away, the archive) has at least this size, "
+            "Only sessions whose live file (or archive, if put away) has at least this size, "
             "e.g. 100M."
         ),
     ] = None,
@@ -84,7 +84,7 @@ def command(
     Shows for each session the size of its live file, the disk space of all its files (with archive
     and trash), how much disk space rotating it would free, and the size of the files beside it
     (agents' transcripts, long tool results). Reads only the first and last 64 KiB of each file.
-    Where a figure needs the rest, shows `-`, or a minimum such as `5+` compactions; --deep shows
+    If a figure needs the rest, shows `-`, or a minimum such as `5+` compactions; --deep shows
     the exact figure. Shortens ids to as many characters as other commands need. The exit code is 1
     if a listed session has lost its archive, or if a folder that cannot be read may hide sessions,
     and 0 if not.

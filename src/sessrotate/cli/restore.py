@@ -152,7 +152,9 @@ def _in_project(where: Place, folder: Path) -> Place:
     name = place.project_of(projects, here.parent.resolve() / here.name)
     if not name and not here.is_dir():
         shown = printable(str(here))
-        streams.warn(f"There is no folder {shown}: a client finds the session once that exists.")
+        streams.warn(
+            f"There is no folder {shown}: a client finds the session once this folder exists."
+        )
     return next(place.all_named(projects, name or files.project_name(here), (where.session,)))
 
 

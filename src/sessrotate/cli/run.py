@@ -25,9 +25,9 @@ def command(
     deletes only segments that you pruned and whose grace period is over. `schedule install` has the
     system start `run`.
 
-    `run` leaves a session in use to the next run, and does not count this as a failure. The exit
-    code is that of the worst failure; 75 means that another run is in progress. Each run adds a
-    line to a log.
+    `run` leaves sessions that are in use to the next run, and does not count them as failures. The
+    exit code is that of the worst failure; 75 means that another run is in progress. Each run adds
+    a line to a log.
     """
     loaded = config_file.read(config)
     do = run.plan if dry_run else run.execute

@@ -393,7 +393,7 @@ def _strange(path: Path) -> Finding | None:
         return None
     except (DamagedError, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        then = "mend what reports that, or put the file back from a backup"
+        then = "remove the cause, or put the file back from a backup"
         if isinstance(error, PermissionError):
             then = "give yourself permission to read it"
         elif getattr(error, "errno", None) == errno.EIO:

@@ -389,10 +389,10 @@ def execute(change: Change) -> None:
             fs.create_folder(change.target.parent)
         if change.installs and not fs.has_hard_links(change.target.parent):
             raise RefusedError(
-                f"{printable(str(change.target.parent))} is on a file system without hard links "
-                "that can be relied on (such as exFAT or sshfs), and a rotation needs one: move "
-                "the folder to another file system. `sessrotate archive` puts sessions away "
-                "whole, also there."
+                f"{printable(str(change.target.parent))} is on a file system without reliable "
+                "hard links (such as exFAT or sshfs), and a rotation needs them: move the folder "
+                "to another file system. `sessrotate archive` works there, too: it puts whole "
+                "sessions away."
             )
         if change.backup is not None and change.before is not None:
             fs.create_file_at_once(change.backup, change.before)

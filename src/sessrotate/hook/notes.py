@@ -99,7 +99,7 @@ def way_out(note: Note) -> str:
     try:
         find.path_of(note.where.session)
     except SessrotateError:  # several have the id
-        return "Try again with `sessrotate rotate PATH`: the path of the one that you mean."
+        return "Try again with `sessrotate rotate PATH`, where PATH is the file that you mean."
     return f"Try again with `sessrotate rotate {printable(note.where.session)}`."
 
 

@@ -169,9 +169,9 @@ def strangers(found: State, segments: Sequence[Segment]) -> str | None:
 def without_links(place: Place) -> str:
     """Return why a file system that has no hard links keeps a session from being rotated."""
     return (
-        f"{printable(str(place.live))} is on a file system without hard links that can be relied "
-        "on (such as exFAT or sshfs). A rotation needs one, or a line written meanwhile could be "
-        "lost: move the client's folder to another file system. "
+        f"{printable(str(place.live))} is on a file system without reliable hard links (such as "
+        "exFAT or sshfs). Without them, a rotation could lose a line that is written meanwhile: "
+        "move the client's folder to another file system. "
         f"`sessrotate archive {printable(place.session)}` puts the session away whole."
     )
 
@@ -285,7 +285,7 @@ def check_room(folder: Path, need: Need, to_come: int = 0) -> None:
     missing = lacking(folder, need, to_come)
     if missing:
         needs, free = amount(need.size, up=True), amount(need.size - to_come - missing)
-        before = f", {amount(-to_come)} of it for the sessions before" if to_come < 0 else ""
+        before = f" (earlier sessions need {amount(-to_come)} of it)" if to_come < 0 else ""
         raise NoRoomError(
             f"The disk is too full: this needs {needs} for {need.what}, and {free} is free{before}."
             f" Make room for {amount(missing, up=True)} more, then try again. {_FREES}"

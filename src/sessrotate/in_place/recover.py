@@ -105,7 +105,7 @@ def _refused(found: State, what: str) -> Recovery:
         return _OVERTAKEN
     kept = found.place.client.trims.replaced(found.place.live, found.place.session)
     archive = printable(str(found.place.archive))
-    trimmed = f", and in {printable(str(kept[0].parent))} what its client trimmed" if kept else ""
+    trimmed = f"; what its client trimmed is in {printable(str(kept[0].parent))}" if kept else ""
     raise DamagedError(
         f"A {what} was interrupted, and {printable(str(found.place.live))} matches neither the old "
         f"nor the new file, so nothing was changed. The old content is in {archive}{trimmed}."

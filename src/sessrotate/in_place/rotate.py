@@ -354,7 +354,7 @@ def check(planned: RotationPlan, place: Place, wait: float = 0, *, live: bool) -
     # Each rotation has another file wait: it would take room instead of freeing it.
     if planned.moved and planned.waiting > planned.start + planned.end:
         raise InUseError(
-            "Replaced live files that a program may still write to hold "
+            "A program may still write to replaced live files, which hold "
             f"{amount(planned.waiting)}, more than the whole session. They are removed once "
             "nobody has written to them for a day: try again then."
         )

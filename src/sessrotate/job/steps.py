@@ -150,7 +150,7 @@ def _removed(job: Job, where: Place) -> Outcome:
         gained = before - disk_use.of(*files)
     if not freed:  # its client was faster
         return Outcome(where, "nothing to do")
-    said = "left by a resume of Codex, or a run, that was killed"
+    said = "left by a Codex resume or a run that was killed"
     return Outcome(where, result, freed, gained=gained, detail=said, disk=gained)
 
 
@@ -228,11 +228,11 @@ def recovered(job: Job, places: Iterable[Place]) -> Iterator[Outcome]:
 
 _WAITS: Final = (
     "Replaced live files wait: the next run moves their late lines to the live files, and removes "
-    "those that no program writes to any more."
+    "each replaced file that no program writes to any more."
 )
 _SETTLED: Final = (
-    "Moved late lines of replaced live files to the live files, and removed those that no program "
-    "writes to any more."
+    "Moved late lines of replaced live files to the live files, and removed each replaced file "
+    "that no program writes to any more."
 )
 
 
@@ -261,9 +261,7 @@ def _recovered(job: Job, where: Place) -> Outcome:
     if left:
         with trash.begin(where, job.wait):
             pass  # beginning settles what is left
-    past = todo.past or (
-        "Finished a change of the trash that was interrupted." if left else _SETTLED
-    )
+    past = todo.past or ("Finished an interrupted change of the trash." if left else _SETTLED)
     if not left and not todo.past and waits == was:
         return Outcome(where, "nothing to do")
     gained = disk - gain.measured(where)

@@ -107,7 +107,7 @@ def opened(path: Path, around: Around | None = None) -> Iterator[Holder]:
         if begins_so:
             if where is None:
                 raise DamagedError(
-                    f"{printable(str(path))} is a copy of a session's live tail that was changed: "
+                    f"{printable(str(path))} is a changed copy of a session's live tail: "
                     "put an unchanged copy in its place, or read the session itself."
                 )
             # A client forked a rotated session, and copied the header: this is all of the fork.

@@ -214,9 +214,9 @@ class _Limits:
         for limit, is_met in ((self._since, self._is_begun), (self._until, self.is_over)):
             if isinstance(limit, str) and not is_met:
                 raise WrongUsageError(
-                    f"Record {limit} is not in the part that was searched (`read --history` "
-                    "searches all of a session, `export --all-branches` rewound branches too), or "
-                    "is outside the other limits."
+                    f"Record {limit} is not in the part that was searched, or another option "
+                    "excludes it. `read --history` searches the whole session, and `export "
+                    "--all-branches` rewound branches, too."
                 )
 
 

@@ -153,8 +153,8 @@ def _changed(rotated: Rotated, *, dry_run: bool) -> Iterator[str]:
             yield f"Moved {many} of {name} {goes}; the live file {change}."
         if plan.puts_aside:
             yield (
-                f"{put} the existing archive aside, whole: the live file does not continue it, or "
-                "it cannot be read. It moves to sessrotate/aside, beside the folder of projects."
+                f"{put} the existing archive aside, whole, into sessrotate/aside beside the folder "
+                "of projects: it cannot be read, or the live file does not continue it."
             )
         yield from _on_disk(rotated)
         yield from _carried(plan)

@@ -107,7 +107,7 @@ def _kept(dues: Sequence[Due], grace: float) -> str:
         why.append("their manifest was lost (`prune SESSION --accept-rebuilt`)")
     if any(each.is_owed and each.kept for each in dues):
         why.append("their session was restored and is not whole any more (`sessrotate restore`)")
-    why.append("a live file, or a repair that `doctor` names, still needs them")
+    why.append("a live file or a repair (see `doctor`) still needs them")
     stays = f"Kept {size(kept)} of pruned segments and restored sessions' archives"
     return f"{stays}: {', or '.join(why)}."
 
@@ -202,9 +202,8 @@ def _done(trashed: int, freed: int) -> str:
     parts = []
     if trashed:
         parts.append(
-            f"Moved {size(trashed)} to the trash: `restore` brings it back. This frees no disk "
-            "space until `sessrotate prune --all --empty-trash` deletes it, when its grace period "
-            "is over."
+            f"Moved {size(trashed)} to the trash: `restore` brings it back. It takes disk space "
+            "until `sessrotate prune --all --empty-trash` deletes it, after its grace period."
         )
     if freed > 0:
         parts.append(f"Freed {size(freed)} for good.")

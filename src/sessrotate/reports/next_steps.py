@@ -115,9 +115,9 @@ _CODEX: Final = (
             each.disk_bytes > SMALL and not each.is_compressed and each.id not in planned.after
         ),
         lambda each, _planned: each.disk_bytes,
-        "that are plain: `tidy` compresses them a week after their last use, or 30 days after a "
-        "resume or `restore`, unless a Codex used in the last 90 days may not find compressed "
-        "sessions; `tidy SESSION` compresses one at once, if nobody uses it",
+        "that are plain. `tidy` compresses them a week after their last use, or 30 days after a "
+        "resume or `restore`, if each Codex used in the last 90 days finds compressed sessions. "
+        "`tidy SESSION` compresses one at once, if nobody uses it",
         "",
         is_most=True,
     ),

@@ -351,8 +351,8 @@ def seconds(where: Place) -> list[Second]:
         may_be_longer = taken != where.live and path == clients.cold().aside(where.live)
         if more is None or (is_longer and not may_be_longer):
             raise RefusedError(
-                f"{printable(str(path))} holds more than the file beside it, which its client "
-                "uses, or other content: compare the two, and move one away."
+                f"{printable(str(path))} has content that the file beside it lacks, and its client "
+                "uses that file: compare the two, and move one away."
             )
         found.append(Second(path, status, taken if is_longer else path))
     return found
