@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -124,47 +124,52 @@ def _has_name(place: Place, pack: FileIdentity) -> bool:
 def settle(place: Place) -> list[str]:
     """Bring over what came to the files that wait, and remove those whose time is over.
 
-    Where the live file is gone, one of them may be all that is left of its end: it is kept aside at
-    once, since nothing tells that of it any more when the session is back; a program that has it
-    open writes there. What a person is told of it is returned. The session's lock is held, and
-    nothing is left of a rotation or restoration. Raises OSError as the system reports.
+    Where the live file is gone, or lacks lines, one of them may be all that is left of its end: it
+    is kept aside, since nothing tells that of it any more when the session is back; a program that
+    has it open writes there. What a person is told of it is returned. The session's lock is held,
+    and nothing is left of a rotation or restoration. Raises OSError as the system reports.
     """
     said = list[str]()
     for each in packs(place):
         if each.told is None:
             continue
         with _opened(place, each.path) as pack:
-            why = "is gone"
-            if not _is_gone(place):
-                is_free = _is_free(pack, each.told)
-                told = _brought_over(place, each.told)
-                here = pack.identity()
-                is_known = (here.size, here.modified_ns) == (told.mark.size, told.modified)
-                has_all = _has_lines_of(place, pack) if is_free and is_known else None
-                if has_all is None:
-                    continue
-                why = "" if has_all else "lacks lines that it had"
-            if why:
-                kept = printable(str(aside.keep(place, each.path)))
-                said.append(
-                    f"{printable(str(place.live))} {why}, and {kept} holds what it had when it was "
-                    "last replaced: compare that with the session, then remove it."
-                )
-            fs.remove_files(place.waiting, [each.path.name])
+            fate = _fate(place, pack, each.told)
+        if fate == "stays":
+            continue
+        if fate != "goes":
+            kept = printable(str(aside.keep(place, each.path)))
+            said.append(
+                f"{printable(str(place.live))} {fate}, and {kept} holds what it had when it was "
+                "last replaced: compare that with the session, then remove it."
+            )
+        fs.remove_files(place.waiting, [each.path.name])
     _clean(place)
     return said
 
 
-def _has_lines_of(place: Place, pack: Source) -> bool | None:
-    """Tell whether the session has each line of a replaced file.
+_Fate = Literal["stays", "goes", "is gone", "lacks lines that it had"]
+"""What becomes of a file that waits; or what the live file is, so that it is kept aside."""
 
-    None where nobody can tell: a segment is damaged, the live file does not go on from its archive,
-    the client trimmed it, or the session was put away.
+
+def _fate(place: Place, pack: Source, told: Waiting) -> _Fate:
+    """Bring over what came to a file that waits, then return what becomes of it.
+
+    It stays also where nobody can tell whether the session has all of it: a segment is damaged, the
+    live file does not go on from its archive, the client trimmed it, or the session was put away.
     """
+    if _is_gone(place):
+        return "is gone"
+    is_free, now, here = _is_free(pack, told), _brought_over(place, told), pack.identity()
+    if not is_free or (here.size, here.modified_ns) != (now.mark.size, now.modified):
+        return "stays"
     with state.opened(place) as found:
-        if found.problem is not None or found.kept or found.is_away:
-            return None
-        return state.has_lines_of(found, pack)
+        has_all = None
+        if found.problem is None and not found.kept and not found.is_away:
+            has_all = state.has_lines_of(found, pack)
+    if has_all is None:
+        return "stays"
+    return "goes" if has_all else "lacks lines that it had"
 
 
 def _is_gone(place: Place) -> bool:
