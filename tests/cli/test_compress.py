@@ -414,7 +414,7 @@ def test_what_is_said_besides_is_true_of_rollouts(codex: Codex) -> None:
     called("tidy", "--yes")
     assert "on disk for that, with the trash: 0 B" in called("doctor").out
     called("restore", "--last-run", "--yes")
-    assert "of 1 session that are plain" in called("tidy", "--dry-run").out
+    assert "of 1 session stored plain" in called("tidy", "--dry-run").out
 
 
 def test_work_of_the_client_on_its_sessions_is_waited_for_once(

@@ -184,7 +184,7 @@ def test_a_person_is_refused_and_told_what_helps(home: Home, at: Callable[..., E
     there = home.trashed()
     ended = at(400, *EMPTY)
     assert_one_sentence(ended, 77)
-    assert "Age rules are suspended until the next rotation or `sessrotate run`." in ended.err
+    assert "Age rules are suspended until the next rotation or `sessrotate run`: " in ended.err
     assert "`--empty-trash --grace 0`" in ended.err
     assert home.trashed() == there
     assert at(400, *EMPTY, "--grace", "0").code == 0

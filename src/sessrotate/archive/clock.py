@@ -44,12 +44,11 @@ def judged(written: Mapping[str, float], now: float) -> str:
         f"The clock says {units.written(now)}, and {printable(paths[0], 1000)}, which "
         f"sessrotate wrote, is from {units.written(newest)}. Age rules are suspended until"
     )
-    right = "If the clock is right, wait until then"
     if newest < now:
-        return f"{said} the next rotation or `sessrotate run`. {right}."
+        return f"{said} the next rotation or `sessrotate run`: run that if the clock is right."
     ahead = [path for path in paths if written[path] > now + DAY]
-    touch = shlex.join(["touch", *ahead[:_NAMED]])
-    return f"{said} then. {right}, or run `{printable(touch, 9999)}`."
+    touch = printable(shlex.join(["touch", *ahead[:_NAMED]]), 9999)
+    return f"{said} then. If the clock is right, wait until then, or run `{touch}`."
 
 
 def stamp(now: float | None = None) -> float:

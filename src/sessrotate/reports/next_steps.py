@@ -95,7 +95,7 @@ _CLAUDE: Final = (
     _Rule(
         _is_uncut,
         _live,
-        "that a resume needs in full, because they were never compacted",
+        "that a resume needs in full (never compacted)",
         "/compact in the client, then: sessrotate tidy",
         is_most=True,
     ),
@@ -115,7 +115,7 @@ _CODEX: Final = (
             each.disk_bytes > SMALL and not each.is_compressed and each.id not in planned.after
         ),
         lambda each, _planned: each.disk_bytes,
-        "that are plain. `tidy` compresses them a week after their last use, or 30 days after a "
+        "stored plain. `tidy` compresses a session a week after its last use, or 30 days after a "
         "resume or `restore`, if each Codex used in the last 90 days finds compressed sessions. "
         "`tidy SESSION` compresses one at once, if nobody uses it",
         "",

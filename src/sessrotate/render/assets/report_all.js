@@ -67,7 +67,7 @@ const worthRotating = (report) => {
 
 const whatElse = (report) => {
   const item = (step) => make("li", {},
-    make("div", { class: "what" }, make("b", {}, `${clipped(step.client, 40)}: ${many(step.sessions, "session")}`), make("small", { title: step.what }, clipped(step.what, 200))),
+    make("div", { class: "what" }, make("b", {}, `${clipped(step.client, 40)}: ${many(step.sessions, "session")}`), make("small", { title: step.what }, clipped(step.what, 400))),
     make("div", { class: "frees" }, make("b", {}, size(step.bytes)), make("small", {}, step.is_most ? " at most" : " about")),
     step.command ? command(step.command) : null);
   return report.next_steps.length ? card("What else takes up space", { name: "else", wide: true }, make("ol", { class: "worth" }, ...report.next_steps.map(item))) : null;
