@@ -256,14 +256,19 @@ def test_what_is_no_session_is_refused(name: str, tmp_path: Path) -> None:
     assert names_in(tmp_path) == [path.name]
 
 
-@pytest.mark.parametrize("names", [["note.txt"], ["intent.json", "note.txt"]])
+@pytest.mark.parametrize(
+    "names",
+    [["note.txt"], [".hidden"], ["manifest.json"], [f"{ID}.jsonl"], ["intent.json", "note.txt"]],
+)
 def test_an_output_folder_with_foreign_files_is_refused_and_left_alone(
     source: Path, names: list[str]
 ) -> None:
     folder = source.parent / "set"
     for name in names:
         write(folder / name, b"{}")
-    assert_one_sentence(piped("split", source, "--out", folder), 77)
+    ended = piped("split", source, "--out", folder)
+    assert_one_sentence(ended, 77)
+    assert "is not empty: empty it" in ended.err
     assert contents(folder) == dict.fromkeys(names, b"{}")
 
 
@@ -528,11 +533,12 @@ def test_an_unfinished_set_is_for_its_owner_alone_too(source: Path) -> None:
     assert "intent.json" in found
 
 
-def test_the_source_keeps_its_time_and_mode(source: Path) -> None:
+def test_the_source_keeps_its_bytes_time_and_mode(source: Path) -> None:
     source.chmod(0o440)
     before = source.stat()
     assert piped("split", source, "--out", source.parent / "set").code == 0
     after = source.stat()
+    assert source.read_bytes() == DATA
     assert (before.st_mtime_ns, before.st_mode, before.st_ino) == (
         after.st_mtime_ns,
         after.st_mode,

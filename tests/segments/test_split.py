@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from sessrotate import fs
-from sessrotate.errors import InUseError, NotASessionError, RefusedError, StorageError
+from sessrotate.errors import InUseError, RefusedError, StorageError
 from sessrotate.model import Codec
 from sessrotate.segments import scan, split
 from sessrotate.system.source import Source
@@ -27,61 +26,6 @@ def source(tmp_path: Path) -> Path:
     path = tmp_path / "s.jsonl"
     path.write_bytes(session(4))
     return path
-
-
-def test_the_source_is_not_touched(source: Path, tmp_path: Path) -> None:
-    before = source.read_bytes(), source.stat()
-    sets.made(source, tmp_path / "out")
-    after = source.stat()
-    assert source.read_bytes() == before[0]
-    assert (after.st_mtime_ns, after.st_ino, after.st_mode) == (
-        before[1].st_mtime_ns,
-        before[1].st_ino,
-        before[1].st_mode,
-    )
-
-
-def test_everything_written_is_private_whatever_the_umask(source: Path, tmp_path: Path) -> None:
-    before = os.umask(0)
-    try:
-        sets.made(source, tmp_path / "a" / "out")
-    finally:
-        os.umask(before)
-    for path in (tmp_path / "a").rglob("*"):
-        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
-
-
-def test_an_empty_session_is_one_empty_segment(tmp_path: Path) -> None:
-    path = tmp_path / "s.jsonl"
-    path.touch()
-    manifest = sets.made(path, tmp_path / "out")
-    assert len(manifest.segments) == 1
-    assert (tmp_path / "out" / "s.jsonl").read_bytes() == b""
-    assert sets.stitched(tmp_path / "out") == b""
-
-
-def test_an_empty_folder_is_taken(source: Path, tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    sets.made(source, tmp_path / "out")
-    assert sets.stitched(tmp_path / "out") == source.read_bytes()
-
-
-@pytest.mark.parametrize("name", ["s.jsonl", "manifest.json", ".hidden", "other"])
-def test_a_folder_with_anything_in_it_is_refused_and_left_alone(
-    source: Path, tmp_path: Path, name: str
-) -> None:
-    folder = tmp_path / "out"
-    folder.mkdir()
-    (folder / name).write_bytes(b"mine")
-    with pytest.raises(RefusedError, match="not empty"):
-        sets.made(source, folder)
-    assert [(file.name, file.read_bytes()) for file in folder.iterdir()] == [(name, b"mine")]
-
-
-def test_a_file_in_place_of_the_folder_is_refused(source: Path, tmp_path: Path) -> None:
-    (tmp_path / "out").write_bytes(b"mine")
-    with pytest.raises(RefusedError, match="not a folder"):
-        sets.made(source, tmp_path / "out")
 
 
 def test_an_unfinished_split_with_something_else_in_it_is_refused(
@@ -137,24 +81,6 @@ def test_a_torn_intent_alone_is_what_a_crash_leaves(source: Path, tmp_path: Path
     (folder / "intent.json").touch()
     sets.made(source, folder)
     assert sets.stitched(folder) == source.read_bytes()
-
-
-def test_a_finished_set_is_never_written_over(source: Path, tmp_path: Path) -> None:
-    sets.made(source, tmp_path / "out")
-    with pytest.raises(RefusedError):
-        sets.made(source, tmp_path / "out")
-    assert sets.stitched(tmp_path / "out") == source.read_bytes()
-
-
-@pytest.mark.parametrize(
-    "data",
-    [b"hello\n", b"\x00\x01\x02\xff" * 100, b"[1,2]\n", b'{"type":"x"}\n', b"\n\n"],
-)
-def test_what_is_no_session_is_refused(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(data)
-    with pytest.raises(NotASessionError):
-        sets.planned(path)
 
 
 def test_a_boundary_alone_makes_a_session_of_anything(tmp_path: Path) -> None:
