@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -245,17 +244,6 @@ def test_what_is_away_is_refused_by_what_needs_it_here() -> None:
         done = called(*arguments, ID)
         assert (done.code, done.out) == (77, ""), done
         assert f"bring it back with `sessrotate restore {ID}`" in done.err
-
-
-def test_what_appeared_meanwhile_is_refused_and_named_by_doctor(home: Home) -> None:
-    called("archive", ID)
-    home.live.write_bytes(row(1))
-    done = called("restore", ID)
-    assert done.code == 77
-    assert "rename it, and" in done.err
-    told = called("doctor", "--json")
-    assert told.code == 1
-    assert json.loads(told.out)["findings"][0]["kind"] == "doubled"
 
 
 def test_what_comes_back_counts_as_used_now(home: Home) -> None:

@@ -365,13 +365,6 @@ def test_a_session_that_stays_rotated_gets_its_pruned_segments_back(home: Home) 
     assert (again.code, again.out.startswith("Nothing to restore: ")) == (0, True)
 
 
-def test_a_rotated_session_that_was_pruned_is_whole_again(pruned: Home) -> None:
-    back = called("restore", ID)
-    assert back.code == 0
-    assert back.out.startswith(f"Brought 2 segments of {ID} back from the trash.\nPut 4 segments")
-    assert pruned.live.read_bytes() == DATA
-
-
 @pytest.mark.usefixtures("home")
 def test_what_is_left_comes_back_although_some_of_it_was_freed() -> None:
     called("prune", ID, "--keep-last", "3", "--yes")

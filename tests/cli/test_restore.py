@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -58,15 +57,6 @@ def test_a_session_that_is_gone_comes_back_by_its_id(home: Home) -> None:
     assert home.is_whole
 
 
-def test_there_is_nothing_to_restore_without_an_archive(home: Home) -> None:
-    called("restore", ID)
-    before = snapshot(home.config)
-    ended = called("restore", ID)
-    assert ended.code == 0
-    assert "Nothing to restore" in ended.out
-    assert snapshot(home.config) == before
-
-
 def test_a_file_outside_the_clients_folder_cannot_be_restored(home: Home, tmp_path: Path) -> None:
     path = command_line.write(tmp_path / f"{ID}.jsonl", DATA)
     assert_one_sentence(called("restore", path), 77)
@@ -95,17 +85,6 @@ def test_a_damaged_archive_leaves_everything_as_it_is(home: Home, damage: str) -
     ended = called("restore", ID)
     assert_one_sentence(ended, 74)
     assert "Segment 1" in ended.err
-    assert snapshot(home.config) == before
-
-
-def test_too_little_room_is_said_before_anything_is_written(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _path: 10)
-    before = snapshot(home.config)
-    ended = called("restore", ID)
-    assert_one_sentence(ended, 74)
-    assert re.search(r"and 10 B is free\. Make room for [\d.]+ KiB more, then", ended.err)
     assert snapshot(home.config) == before
 
 
@@ -149,14 +128,6 @@ def test_whoever_keeps_the_times_is_told_what_the_client_does(home: Home) -> Non
     assert "counts as used" not in ended.out
     assert "deletes sessions after 30 days" in ended.err
     assert home.live.stat().st_mtime == pytest.approx(then, abs=1)
-
-
-def test_a_restored_session_that_was_deleted_comes_back(home: Home) -> None:
-    deleted_after_it_was_restored(home)
-    ended = called("restore", ID[:8])
-    assert ended.code == 0, ended
-    assert home.live.read_bytes() == b"".join(command_line.segments_of(DATA)[:2])
-    assert home.is_whole
 
 
 @pytest.mark.parametrize(

@@ -83,14 +83,6 @@ def test_there_is_one_moment_before_which_all_is_undone_and_after_it_finished(
     assert len(deeds) > 25
 
 
-def test_recovering_twice_is_the_same_as_once(home: Home) -> None:
-    home.pack.hardlink_to(home.live)
-    assert recover.recover(home.where, 0).deed == "undo"
-    before = snapshot(home.config)
-    assert recover.recover(home.where, 0) == recover.Recovery("nothing")
-    assert snapshot(home.config) == before
-
-
 def test_a_pack_that_may_hold_what_the_live_file_does_not_is_kept(home: Home) -> None:
     write(home.pack, home.live.read_bytes() + row(90))
     before = snapshot(home.config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -194,7 +195,9 @@ def test_the_room_is_named_before_anything_is_written(
     assert (
         f"this needs {amount(len(DATA) + gain.ASIDE, up=True)} for the whole history" in shown.err
     )
-    assert_one_sentence(called("restore", ID), 74)
+    ended = called("restore", ID)
+    assert_one_sentence(ended, 74)
+    assert re.search(r"and 10 B is free\. Make room for [\d.]+ KiB more, then", ended.err)
     assert snapshot(home.config) == before
 
 

@@ -60,13 +60,6 @@ def names(home: Home, *numbers: int) -> set[str]:
     return {homes.sealed(home.archive / "trash", number).name for number in numbers}
 
 
-def test_a_plan_changes_nothing(home: Home) -> None:
-    before = snapshot(home.config)
-    plan = planned(home)
-    assert [entry.keep for entry in plan.decisions] == [False, False, True, True]
-    assert snapshot(home.config) == before
-
-
 def test_what_goes_is_in_the_trash_and_told_as_pruned(home: Home) -> None:
     plan = pruned(home)
     assert home.trashed() == names(home, 0, 1)
@@ -79,16 +72,6 @@ def test_what_goes_is_in_the_trash_and_told_as_pruned(home: Home) -> None:
     with pytest.raises(DamagedError, match="Pass --allow-gaps to leave out"):
         home.stitched()
     assert [problem.kind for problem in home.problems()] == ["pruned"]
-
-
-def test_what_was_pruned_comes_back(home: Home) -> None:
-    before = {file.name: file.read_bytes() for file in home.archive.iterdir()}
-    pruned(home)
-    trash.undelete(home.where, 1, [1])
-    assert home.trashed() == names(home, 0)
-    trash.undelete(home.where, 1, [0])
-    assert {file.name: file.read_bytes() for file in home.archive.iterdir()} == before
-    assert home.stitched() == DATA
 
 
 @pytest.mark.parametrize("moved", [0, 1])
@@ -228,11 +211,6 @@ def test_a_segment_in_the_trash_that_nobody_pruned_comes_back(home: Home) -> Non
     file.rename(home.archive / "trash" / file.name)
     prune.pin(home.where, 0, "whatever is done next", 1)
     assert home.stitched() == DATA
-
-
-def test_an_empty_policy_is_an_error(home: Home) -> None:
-    with pytest.raises(WrongUsageError, match="No rule"):
-        planned(home, Policy())
 
 
 # ── a segment both in the archive and in the trash, as where a backup was put over the present ────

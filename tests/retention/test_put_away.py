@@ -176,21 +176,6 @@ def test_a_session_put_away_is_out_of_its_clients_folder_and_comes_back_as_it_wa
     assert not (home.archive / "archived").exists()
 
 
-def test_what_is_put_away_again_is_put_away_already(home: Home) -> None:
-    put_it_away(home)
-    before = homes.snapshot(home.config)
-    assert put_away.put_away(home.where, 1) == 0
-    assert put_away.plan(home.where) == 0
-    assert homes.snapshot(home.config) == before
-
-
-def test_a_plan_says_what_would_leave_and_changes_nothing(home: Home) -> None:
-    before = homes.snapshot(home.config)
-    planned = put_away.plan(home.where)
-    assert homes.snapshot(home.config) == before
-    assert put_away.put_away(home.where, 1) == planned > 0
-
-
 def test_a_compressed_file_has_what_the_plain_one_had(home: Home) -> None:
     live, agent = home.live, home.live.parent / ID / "subagents" / "agent-a1.jsonl"
     then = {path.name: (path.stat().st_mode, path.stat().st_mtime_ns) for path in (live, agent)}
