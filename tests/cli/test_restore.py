@@ -27,15 +27,6 @@ def home(home: Home) -> Home:
     return home
 
 
-def test_a_dry_run_changes_nothing_and_says_how_much_room_it_takes(home: Home) -> None:
-    before = snapshot(home.config)
-    ended = called("restore", ID, "--dry-run")
-    assert ended.code == 0
-    assert "Would put 2 segments" in ended.out
-    assert "free" in ended.out
-    assert snapshot(home.config) == before
-
-
 @pytest.mark.parametrize("named", ["id", "live file"])
 def test_the_live_file_is_whole_again_and_its_archive_says_so(home: Home, named: str) -> None:
     ended = called("restore", ID[:5] if named == "id" else home.live)

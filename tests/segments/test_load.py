@@ -51,34 +51,6 @@ def test_a_set_is_found_by_its_folder_and_by_any_of_its_files(
         assert sets.stitched(file.parent, file.name) == source.read_bytes()
 
 
-@pytest.mark.parametrize("missing", [0, 1, 2, 3])
-def test_a_missing_segment_is_named(tmp_path: Path, files: list[Path], missing: int) -> None:
-    files[missing].unlink()
-    with pytest.raises(DamagedError, match=f"Segment {missing} .* is missing"):
-        sets.stitched(tmp_path / "out")
-    (problem,) = sets.holder(load.load(tmp_path / "out")).verify(sets.nothing)
-    assert problem.kind == "missing"
-
-
-@pytest.mark.parametrize("changed", [0, 1, 3])
-def test_a_changed_byte_is_named(tmp_path: Path, files: list[Path], changed: int) -> None:
-    data = bytearray(files[changed].read_bytes())
-    data[-20] ^= 1
-    files[changed].write_bytes(data)
-    with pytest.raises(DamagedError, match=f"Segment {changed} "):
-        sets.stitched(tmp_path / "out")
-    problems = sets.holder(load.load(tmp_path / "out")).verify(sets.nothing)
-    assert [problem.kind for problem in problems] == ["changed"]
-
-
-def test_two_swapped_segments_are_named(tmp_path: Path, files: list[Path]) -> None:
-    one, two = files[1].read_bytes(), files[2].read_bytes()
-    files[1].write_bytes(two)
-    files[2].write_bytes(one)
-    with pytest.raises(DamagedError, match=r"Segment [12] "):
-        sets.stitched(tmp_path / "out")
-
-
 def test_the_first_segment_alone_is_not_taken_for_a_whole_session(
     source: Path, tmp_path: Path
 ) -> None:
