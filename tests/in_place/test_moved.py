@@ -486,7 +486,7 @@ def test_a_strangers_path_frees_nothing_that_is_left_of_another_file(home: Home)
     assert [each.read_bytes() for each in sorted(home.config.rglob("*.zst"))] == before
     refused = called("restore", ID)
     assert refused.code == 77
-    assert f"move the file away, then `sessrotate restore {ID}` brings that back" in refused.err
+    assert f"move the file away, then `sessrotate restore {ID}` brings it back" in refused.err
     assert refused.err.rstrip()[len("sessrotate: ") :] in called("doctor").out
     path.rename(path.with_suffix(".mine"))
     assert called("restore", ID).code == 0

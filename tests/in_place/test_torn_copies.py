@@ -6,10 +6,12 @@ What a file holds is compared line by line, over all files that are there, unfin
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import pytest
 
+from sessrotate.errors import DamagedError
+from sessrotate.in_place import recover
 from support import command_line, homes
 from support.command_line import ID, boundary, called, row, write
 from support.homes import Home
@@ -155,7 +157,7 @@ def test_half_of_what_is_archived_is_not_kept_aside(rotated: Home) -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "rotate", "restore"])
-@pytest.mark.parametrize("hurt", ["emptied", "halved", "older"])
+@pytest.mark.parametrize("hurt", ["emptied", "halved", "older", "last rows"])
 @pytest.mark.parametrize("at", ["swap.append_tail", "swap.begin", "swap.swap", "seal.finish"])
 @pytest.mark.parametrize("deed", ["first rotation", "rotation", "restoration"])
 def test_what_only_a_draft_or_the_replaced_file_still_has_is_kept(
@@ -169,13 +171,46 @@ def test_what_only_a_draft_or_the_replaced_file_still_has_is_kept(
     done = home.restore if deed == "restoration" else home.rotate
     homes.crashed(done, f"sessrotate.in_place.{at}")
     data = home.live.read_bytes()
-    if hurt == "older":
+    if hurt in {"older", "last rows"}:  # saved by rename
         home.live.unlink()
-    write(home.live, {"emptied": b"", "halved": data[: len(data) // 2], "older": older}[hurt])
+    left = {
+        "emptied": b"",
+        "halved": data[: len(data) // 2],
+        "older": older,
+        "last rows": b"".join(data.splitlines(keepends=True)[:-2]),
+    }
+    write(home.live, left[hurt])
     before = lines(home)
     for each in (command, "run", "restore"):
         called(each, *[ID] * (each != "run"))
         assert before <= lines(home), each
+
+
+def test_a_draft_that_nobody_can_read_is_kept(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    homes.crashed(home.rotate, "sessrotate.in_place.swap.begin")
+    home.live.write_bytes(b"")
+    before = lines(home)
+
+    def opened(_: Path, file: str) -> NoReturn:
+        raise DamagedError(file)
+
+    monkeypatch.setattr(recover, "opened", opened)
+    called("run")
+    assert lines(home) == before != set()
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("name", ["live.partial", f"{ID}.1.jsonl.zst.partial"])
+@pytest.mark.parametrize("data", [b"", b"\0" * 900, b'{"type":"segment_header","rootSes'])
+def test_a_draft_without_a_whole_line_is_removed(
+    rotated: Home, data: bytes, name: str, is_there: bool
+) -> None:
+    if not is_there:
+        rotated.live.unlink()
+    write(rotated.archive / name, data)
+    assert called("run").code == 0
+    assert name not in rotated.archived()
+    assert not (rotated.config / "sessrotate" / "aside").exists()
 
 
 @pytest.mark.parametrize("damage", ["gone", "changed"])

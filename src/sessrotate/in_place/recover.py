@@ -8,6 +8,7 @@ the session's lock.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ from sessrotate.archive import late_lines, live_tail, owner, record, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent, Rule
 from sessrotate.archive.state import State
-from sessrotate.errors import DamagedError, printable
+from sessrotate.errors import DamagedError, RefusedError, printable
 from sessrotate.in_place import aside, gain, seal, sealed_segments, swap, waiting
 from sessrotate.segments import compressed, content, headers, opened
 from sessrotate.system.source import Source
@@ -166,26 +167,44 @@ def _only_copies(found: State) -> Iterator[Path]:
     session's lock is held: a rotation under way proves by a lease that nobody has its draft open.
     """
     place = found.place
-    if found.drafted == "unread" and swap.is_plain(found):
-        with Source.inside(place.archive, names.DRAFT) as draft:
-            if not state.has_lines_of(found, draft):
-                yield place.draft
-    for name in sorted(found.listing):
-        if name.endswith(_SEGMENT) and not _is_copied(found, name):
-            yield place.archive / name
+    for path in sorted(place.archive / name for name in found.listing):
+        if path.name == names.DRAFT:
+            is_elsewhere = _is_held
+        elif path.name.endswith(_SEGMENT):
+            is_elsewhere = _is_copied
+        else:
+            continue
+        status = path.lstat()
+        # A link or a pipe holds nothing, and what has another name stays there.
+        is_only_name = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+        if is_only_name and not is_elsewhere(found, path.name):
+            yield path
+
+
+def _is_held(found: State, name: str) -> bool:
+    """Tell whether the session has each line of the draft of a live file."""
+    with suppress(DamagedError), Source.inside(found.place.archive, name) as draft:
+        is_begun = draft.line_start(draft.size()) > 0  # else a crash tore the header
+        return not is_begun or bool(state.has_lines_of(found, draft))
+    return False
 
 
 def _is_copied(found: State, name: str) -> bool:
     """Tell whether one file has all of a segment's draft, as far as that goes."""
-    with ExitStack() as stack:
-        return any(
-            all(
-                0 <= at + shift <= source.size() - len(piece)
-                and source.read_at(at + shift, len(piece)) == piece
-                for at, piece in _drafted(found.place.archive, name)
+    try:
+        if next(_drafted(found.place.archive, name), None) is None:
+            return True
+        with ExitStack() as stack:
+            return any(
+                all(
+                    0 <= at + shift <= source.size() - len(piece)
+                    and source.read_at(at + shift, len(piece)) == piece
+                    for at, piece in _drafted(found.place.archive, name)
+                )
+                for source, shift in _holders(found, name, stack)
             )
-            for source, shift in _holders(found, name, stack)
-        )
+    except (DamagedError, RefusedError):  # nobody can read it
+        return False
 
 
 def _holders(found: State, name: str, stack: ExitStack) -> Iterator[tuple[Source, int]]:
@@ -208,7 +227,7 @@ def _drafted(archive: Path, name: str) -> Iterator[tuple[int, bytes]]:
     Up to where it was torn: a kill leaves it unfinished.
     """
     head, at = b"", -1
-    with suppress(DamagedError), opened(archive, name) as stream:
+    with opened(archive, name) as stream, suppress(DamagedError):
         for data, size in content(stream, "zstd"):
             piece = bytes(memoryview(data)[:size])
             if at < 0:
@@ -295,7 +314,7 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
             swap.uncount(place, extra[0].segment.index, len(extra))
         swap.undo(place)
     elif todo.deed == "finish":
-        seal.finish(place, wait)
+        said.append(seal.finish(place, wait) or "")
     said += waiting.settle(place)
     gained = before - gain.measured(place) if todo.sentence else 0
     return replace(todo, past=" ".join(filter(None, said)), gained=gained)

@@ -24,6 +24,7 @@ from typing import Final
 
 from sessrotate import fs, names, units
 from sessrotate.archive import clock, live_tail, state
+from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent
 from sessrotate.archive.state import State
@@ -127,9 +128,10 @@ class NotQuietError(InUseError):
 def finish(place: Place, wait: float) -> str | None:
     """Do what is left to do after a swap; return why the replaced file waits, None if it is gone.
 
-    The session's lock is held. `wait` is how many seconds to wait for a writer of the replaced
-    file. Raises NotQuietError if a later run has to go on, DamagedError if the replaced file is not
-    what was planned, OSError as the system reports. Nothing is lost by any of them.
+    Or, if it is kept aside, what a person is told of it. The session's lock is held. `wait` is how
+    many seconds to wait for a writer of the replaced file. Raises NotQuietError if a later run has
+    to go on, DamagedError if the replaced file is not what was planned, OSError as the system
+    reports. Nothing is lost by any of them.
     """
     if was_taken_back(place):
         raise NotQuietError(_OVERTAKEN)
@@ -146,8 +148,8 @@ def finish(place: Place, wait: float) -> str | None:
                 break
     else:
         raise NotQuietError(_HELD)
-    waiting.settle(place)  # what came late goes to the live file
-    return waits
+    said = waiting.settle(place)  # what came late goes to the live file
+    return " ".join(filter(None, (waits, *said))) or None
 
 
 def _judged(found: State, pack: Source, wait: float) -> str | None:
@@ -227,7 +229,7 @@ def _close(found: State, begun: Intent, was: FileIdentity | None, *, waits: bool
             edited = aside.said(aside.keep(place, place.pack), place.live)
         else:
             is_same = pack.identity() == was and was.size == pack.size()
-            if is_same and (waits or found.residue.size):
+            if is_same and (waits or found.residue.size or not _has_tail(found, begun)):
                 is_same = waiting.keep(found, was)
             if not is_same:
                 return False
@@ -242,6 +244,15 @@ def _close(found: State, begun: Intent, was: FileIdentity | None, *, waits: bool
     if edited:
         raise DamagedError(f"A program changed the session while it was replaced: {edited}")
     return True
+
+
+def _has_tail(found: State, begun: Intent) -> bool:
+    """Tell whether the new file still has the tail of the old one, with which it took its place.
+
+    Since a crash, its client may have taken rows back, and another program any part of it.
+    """
+    swap = begun.swap
+    return found.successor is not None and is_at(found.successor, swap.prefix, swap.tail)
 
 
 def _is_archived(found: State, begun: Intent, pack: Source) -> bool:
