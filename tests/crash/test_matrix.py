@@ -45,6 +45,7 @@ IN_GATE: Final = (
 
 FOUND: Final = (
     ("restore", "most of the history", "restore"),
+    ("second rotation", "fewer rows", "run"),
     ("put together, never rotated", "most of the history", "run"),
     ("it is kept", "delete", "restore"),
     ("put together, restored", "append", "rotate"),

@@ -296,6 +296,14 @@ def _put_older(found: Session, _history: bytes = b"") -> Added | None:
     return ()
 
 
+def _cut(found: Session, _history: bytes = b"") -> Added | None:
+    """Save the live file without its last rows, also if it is the new one."""
+    if (lines := _lines(found)) is None:
+        return None
+    _saved(found, b"".join(lines[:-2]))
+    return ()
+
+
 def _put_first(found: Session, _history: bytes) -> Added:
     _saved(found, OPENING)
     return ()
@@ -338,6 +346,7 @@ EVENTS: Final = {
         Event("trim", _trim, is_kept=True),
         Event("the first copy", _put_first),
         Event("an older copy", _put_older),
+        Event("fewer rows", _cut),
         Event("most of the history", _put_most),
         Event("the whole history", _put_whole),
         Event("delete", _delete),
