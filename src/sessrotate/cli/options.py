@@ -224,6 +224,6 @@ At = Annotated[
     typer.Option(
         metavar="SEGMENT:OFFSET",
         help="Start with the record at this place: a segment, and an offset in bytes. With the "
-        "third number that `search` prints, show that record only, from its match on.",
+        "third number that `search` prints, show that record only, around its match.",
     ),
 ]

@@ -96,12 +96,12 @@ def command(
 ) -> None:
     """Remove old segments from archives by a policy, after showing what each session loses.
 
-    Removed segments move to the archive's trash, and `restore` brings them back. Only --empty-trash
-    deletes them, after the grace period. With only keep rules, `prune` removes everything that they
-    do not keep; with --max-age or --max-size, only what these two rules select. These segments
-    always stay: the newest segment of a session, pinned and damaged segments, all segments of a
-    running session, and all segments of an archive whose manifest was lost, until you allow pruning
-    with --accept-rebuilt.
+    Removed segments move to the archive's trash, and `restore` brings them back. After the grace
+    period, --empty-trash deletes them, and so do `tidy` and `run`. With only keep rules, `prune`
+    removes everything that they do not keep; with --max-age or --max-size, only what these two
+    rules select. These segments always stay: the newest segment of a session, pinned and damaged
+    segments, all segments of a running session, and all segments of an archive whose manifest was
+    lost, until you allow pruning with --accept-rebuilt.
     """
     wanted = archives.named(sessions, every=every)
     policy = Policy(

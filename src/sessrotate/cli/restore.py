@@ -79,10 +79,10 @@ def command(
 ) -> None:
     """Bring a session back, whatever happened to it.
 
-    Rotated: the live file is whole again, and the archive is deleted after 7 days, or as the
-    settings say. Pruned: the segments come back from the trash. Put away: the session is back where
-    its client looks, and its files get the current time as their date, so that the client does not
-    delete them. Compressed (Codex): the file is decompressed.
+    Rotated: the live file is whole again, and `run` or `tidy` deletes the archive after 7 days, or
+    as the settings say. Pruned: the segments come back from the trash. Put away: the session is
+    back where its client looks, and its files get the current time as their date, so that the
+    client does not delete them. Compressed (Codex): the file is decompressed.
 
     sessrotate does not rotate a restored session or put it away automatically until you rotate the
     session by name.

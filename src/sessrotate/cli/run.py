@@ -22,8 +22,8 @@ def command(
 
     Finish interrupted work, rotate large sessions, compress Codex sessions, prune archives, and
     empty the trash, as the settings say. `config init` writes a settings file; without one, `run`
-    deletes only segments that you pruned and whose grace period is over. `schedule install` has the
-    system start `run`.
+    deletes only what has passed its grace period: segments that you pruned, and archives of
+    sessions that you restored. `schedule install` makes the system start it.
 
     `run` leaves sessions that are in use to the next run, and does not count them as failures. The
     exit code is that of the worst failure; 75 means that another run is in progress. Each run adds

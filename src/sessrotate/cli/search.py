@@ -120,8 +120,8 @@ def command(
     Searches what people see: what was said, and the input and output of tools, in live files,
     archives, and agents' transcripts, compressed or not. Does not search long tool results that a
     client keeps in separate files. ^ and $ match at the start and end of each line, and accents
-    match however they are written. Below each hit is the command that shows it. The exit code is 0
-    if something is found, and 1 if not.
+    match however they are written. Each hit comes with the command that shows it. The exit code is
+    0 if something is found, and 1 if not.
     """
     if names and count:
         raise WrongUsageError("-l prints names and -c counts: choose one of them.")

@@ -43,8 +43,9 @@ def command(
 
     Rotate each session whose rotation frees 1 MiB or more, compress Codex sessions unused for 7
     days, and apply the rules of your settings, if you have any. Without rules, `tidy` deletes only
-    segments that you pruned before and whose grace period is over. `tidy` shows its plan and asks
-    first; `sessrotate run` does what the settings say without asking.
+    what has passed its grace period: segments that you pruned, and archives of sessions that you
+    restored. `tidy` shows its plan and asks first; `sessrotate run` does what the settings say
+    without asking.
 
     With SESSION, tidy only the sessions that you name, however little that frees. `tidy` leaves
     alone sessions that a client is running: close them, or use `rotate --live`.
