@@ -150,7 +150,7 @@ def test_a_client_of_another_namespace_counts_until_its_file_goes(home: Home, de
 
 def of_machine(told: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Have this machine tell this id; return the name of our namespace."""
-    monkeypatch.setattr(registered, "_MACHINE", write(folder / "machine-id", f"{told}\n".encode()))
+    monkeypatch.setattr(registered, "MACHINE", write(folder / "machine-id", f"{told}\n".encode()))
     return f"linux:{told}:{Path('/proc/self/ns/pid').readlink()}"
 
 

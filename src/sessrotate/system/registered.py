@@ -32,7 +32,9 @@ _SAME: Final = 60.0
 _LATEST: Final = 1e14
 """Milliseconds since 1970 that are a date; what is more cannot be compared."""
 
-_MACHINE: Final = Path("/etc/machine-id")
+MACHINE: Final = Path("/etc/machine-id")
+"""Has the machine's id (machine-id(5))."""
+
 _ID: Final = 32
 """Digits of its id, if it has one."""
 
@@ -257,7 +259,7 @@ def _is_ours(told: Registration) -> bool | None:
 def _domain() -> str | None:
     """Return what 2.1.330 calls the namespace of our processes, None where we cannot tell."""
     try:
-        machine = _MACHINE.read_text().strip()
+        machine = MACHINE.read_text().strip()
         namespace = os.readlink(PROC / "self/ns/pid")  # noqa: PTH115 - no path
     except (OSError, ValueError):
         return None

@@ -26,14 +26,12 @@ from sessrotate.errors import RefusedError, StorageError, printable, storage
 from sessrotate.job.schedule import cron, launchd, systemd
 from sessrotate.job.schedule.work import MARK, NAME, TIMES, Every, Work
 from sessrotate.system import inside, user_folders
+from sessrotate.system.registered import MACHINE
 
 PLATFORM: Final = platforms.NAME
 
 BOOTED: Final = Path("/run/systemd/system")
 """Exists if systemd runs the machine (sd_booted(3))."""
-
-MACHINE: Final = Path("/etc/machine-id")
-"""Has the machine's id (machine-id(5)), of which only a digest is used."""
 
 CARRIED: Final = (*user_folders.CLIENTS, "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 """Variables that say where things are, and that a service would not inherit."""
