@@ -597,7 +597,7 @@ def test_what_stays_of_a_trash_says_that_pins_were_lost(pruned: Home) -> None:
     pruned.append(command_line.boundary(90) + command_line.row(91))
     called("rotate", ID)
     ended = called("prune", ID, "--empty-trash", "--grace", "0", "--dry-run")
-    assert "their manifest was lost (`prune SESSION --accept-rebuilt`), or a live" in ended.out
+    assert "their manifest was lost (`prune SESSION --accept-rebuilt`), or `doctor`" in ended.out
 
 
 def test_what_was_pruned_of_an_archive_that_was_put_aside_is_not_said_to_come_back(

@@ -257,7 +257,7 @@ def test_of_many_that_are_back_no_sentence_names_each(home: Home) -> None:
         home.beside(f"5e55107a-0000-4000-a000-0000000009{number:02}", DATA)
     assert called(*ALL).code == 0
     ended = called(*UNDO)
-    assert "until you rotate them by name: `sessrotate rotate SESSION …`.\n" in ended.out
+    assert "until you run `sessrotate rotate SESSION …`.\n" in ended.out
     assert is_whole(home)
 
 
@@ -547,7 +547,7 @@ def test_everything_comes_back_at_once_and_goes_back_under_the_rules_at_once(hom
     ended = called("restore", "--all", "--yes")
     assert ended.code == 0
     assert is_whole(home)
-    (again,) = re.findall(r"until you rotate them by name: `sessrotate (rotate .*)`", ended.out)
+    (again,) = re.findall(r"until you run `sessrotate (rotate .*)`", ended.out)
     assert f"`sessrotate {again}`" in dry.out
     called(*ALL)
     assert is_whole(home)

@@ -42,7 +42,7 @@ def test_alone_it_says_what_is_there_what_to_gain_and_how_and_changes_nothing(ho
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
     assert re.fullmatch(r"On disk    Claude Code 4\.\d MiB \(1 session\)", lines[0])
-    assert re.fullmatch(r"Can free   about 3\.\d MiB from 1 session, without any loss", lines[1])
+    assert re.fullmatch(r"Can free   without any loss: about 3\.\d MiB from 1 session", lines[1])
     assert lines[2].split() == ["Command", "sessrotate", "tidy"]
     assert "setup" in lines[3]
     assert "so far" in lines[4]
@@ -71,7 +71,7 @@ def test_what_else_would_free_something_is_named_with_its_command_and_what_that_
     whole = command_line.session(boundaries=0, rows=20, padding=200_000)
     homes.unused_for(home.beside(OTHER, whole), 40)
     first = called().out.splitlines()[1]
-    assert re.search(r"loss; then about [34]\.\d MiB from 2 sessions unused for 30", first)
+    assert re.search(r"; then about [34]\.\d MiB from 2 sessions unused for 30", first)
     done, planned = called("tidy", "--yes").out, called("tidy", "-n").out
     heading = "What else takes up space, and how to free it:\n"
     assert done.partition(heading)[2] == planned.partition(heading)[2] != ""
@@ -211,7 +211,9 @@ def test_what_was_interrupted_and_has_no_room_to_be_finished_is_no_gain(
         patch.setattr(seal, "finish", killed)
         with pytest.raises(KeyboardInterrupt):
             home.rotate()
-    assert re.search(r"Can free   about [34]\.\d MiB from 1 session", called().out)
+    assert re.search(
+        r"Can free   without any loss: about [34]\.\d MiB from 1 session", called().out
+    )
     monkeypatch.setattr("sessrotate.fs.free_bytes", lambda _folder: 4096)
     said, dry = called().out, called("tidy", "-n")
     assert "Can free   nothing now\n" in said
@@ -291,7 +293,7 @@ def test_settings_that_are_wrong_are_named_and_the_rest_is_said(
     ended = called()
     assert (ended.code, ended.err) == (0, "")
     assert f"Problem    {user_folders.config_file()}: Unknown setting" in ended.out
-    assert re.search(r"^Can free   about 3", ended.out, re.MULTILINE)
+    assert re.search(r"^Can free   without any loss: about 3", ended.out, re.MULTILINE)
     assert home.live.exists()
 
 

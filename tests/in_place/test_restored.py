@@ -592,7 +592,9 @@ def test_a_copy_under_another_name_keeps_the_archive(home: Home) -> None:
     copy = home.live.with_name("5e55107a-0000-4000-a000-00000000ffff.jsonl")
     write(copy, short)
     assert called("stitch", copy).out.encode() == DATA
-    assert called(*FREE).code == 0
+    freed = called(*FREE)
+    assert freed.code == 0
+    assert "archives: `doctor` names what still needs them.\n" in freed.out
     assert called("stitch", copy).out.encode() == DATA
     copy.unlink()
     assert called(*FREE).code == 0

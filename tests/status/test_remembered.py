@@ -451,7 +451,7 @@ def test_nothing_but_the_status_reads_it(monkeypatch: pytest.MonkeyPatch) -> Non
     assert called().code == 0
     path = user_folders.cache_file()
     path.write_bytes(_changed(gained=1 << 40)(path.read_bytes()))
-    assert "Can free   about 2.0 TiB" in called().out
+    assert "Can free   without any loss: about 2.0 TiB" in called().out
 
     def unread() -> None:
         pytest.fail("somebody asked for it")
@@ -491,7 +491,7 @@ def test_on_a_terminal_what_is_known_is_shown_while_the_rest_is_read(
     partly = told()
     assert partly[1].startswith("Can free   at least 1.")
     assert partly[1].endswith(f" from 1 session: {being_read}")
-    assert partly[2].startswith("Can free   about ")
+    assert partly[2].startswith("Can free   without any loss: about ")
     assert [partly[0], *partly[2:]] == called().out.splitlines()
     assert told() == called().out.splitlines()
     assert all(being_read not in line for line in told())

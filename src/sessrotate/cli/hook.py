@@ -31,7 +31,7 @@ MinGain = Annotated[
 def call(context: typer.Context, *, min_gain: MinGain = hook.LEAST) -> None:
     """Rotate a session when it is compacted, and when it ends. Claude Code calls this.
 
-    `sessrotate hook install` has Claude Code call the hook. Standard input names the session. If
+    `sessrotate hook install` makes Claude Code call the hook. Standard input names the session. If
     rotating the session frees enough, the hook rotates it in the background, as `rotate --live`
     does; after a compaction, it first waits until the compaction is on the disk. The hook never
     fails: `sessrotate doctor` reports what went wrong.
@@ -44,7 +44,8 @@ def call(context: typer.Context, *, min_gain: MinGain = hook.LEAST) -> None:
 def install(*, min_gain: MinGain = hook.LEAST, dry_run: DryRun = False) -> None:
     """Add the hook to Claude Code's settings.json.
 
-    Changes no other setting in this file, and keeps a backup. To change the limit, install again.
+    Changes no other setting in this file, and keeps a backup. Install again to change
+    --min-gain.
     """
     options.size(min_gain)
     done = (

@@ -105,8 +105,8 @@ def command(
 
     A client sends the conversation, in its order, without rewound branches. --include sidechains
     also shows what agents said in the session's own file, at the place where they said it; an
-    agent's own transcript is shown without it. --history and --segment show all lines, and mark
-    those that are not records; --format jsonl prints each line as it is.
+    agent's own transcript needs no --include. --history and --segment show all lines, and mark
+    those that cannot be parsed; --format jsonl prints each line as it is.
 
     On a terminal, $PAGER (default: less) shows the text.
     """

@@ -84,8 +84,8 @@ def command(
     back where its client looks, and its files get the current time as their date, so that the
     client does not delete them. Compressed (Codex): the file is decompressed.
 
-    sessrotate does not rotate a restored session or put it away automatically until you rotate the
-    session by name.
+    Nothing rotates a restored session automatically, or archives it for its age, until you rotate
+    it by name.
 
     If you name one session, `restore` acts at once. Otherwise it shows the plan and asks first. A
     run is a `tidy`, a `run`, or a command for several sessions (or --all). --run N leaves alone

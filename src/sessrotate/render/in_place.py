@@ -144,13 +144,15 @@ def _changed(rotated: Rotated, *, dry_run: bool) -> Iterator[str]:
     else:
         moved = size(sum(segment.span.size for segment in plan.segments))
         many = f"{count(len(plan.segments), 'segment')} ({moved})"
-        has = f" (which still {'has' if dry_run else 'had'} {len(plan.taken):,} of them)"
-        goes = f"to the archive{has if plan.taken else ''}"
-        if dry_run:
-            cut = f"Would cut at byte {plan.live.cut:,}: {many} would move {goes}"
-            yield f"{cut}, and the live file {change}."
+        has = f"the archive still {'has' if dry_run else 'had'} {len(plan.taken):,} of them"
+        cut = f"Would cut at byte {plan.live.cut:,}: {many} would"
+        if plan.taken:
+            leaves = f"{cut} leave" if dry_run else f"Moved {many} of {name} out of"
+            yield f"{leaves} the live file ({has}), which {change}."
+        elif dry_run:
+            yield f"{cut} move to the archive, and the live file {change}."
         else:
-            yield f"Moved {many} of {name} {goes}; the live file {change}."
+            yield f"Moved {many} of {name} to the archive; the live file {change}."
         if plan.puts_aside:
             yield (
                 f"{put} the existing archive aside, whole, into sessrotate/aside beside the folder "
@@ -198,8 +200,8 @@ def _carried(plan: RotationPlan) -> Iterator[str]:
     if plan.live is None or not plan.live.carried:
         return
     lines = count(len(plan.live.carried), "archived line")
-    stay = "stays" if len(plan.live.carried) == 1 else "stay"
-    yield f"{lines} ({size(plan.carried_bytes)}) {stay} in the live file as well:"
+    copies = "a copy" if len(plan.live.carried) == 1 else "copies"
+    yield f"The live file keeps {copies} of {lines} ({size(plan.carried_bytes)}):"
     reasons = Counter(entry.reason for entry in plan.live.carried)
     for reason, number in reasons.most_common():
         yield f"  {number:,}: {reason}"

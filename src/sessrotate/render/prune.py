@@ -107,7 +107,7 @@ def _kept(dues: Sequence[Due], grace: float) -> str:
         why.append("their manifest was lost (`prune SESSION --accept-rebuilt`)")
     if any(each.is_owed and each.kept for each in dues):
         why.append("their session was restored and is not whole any more (`sessrotate restore`)")
-    why.append("a live file or a repair (see `doctor`) still needs them")
+    why.append("`doctor` names what still needs them")
     stays = f"Kept {size(kept)} of pruned segments and restored sessions' archives"
     return f"{stays}: {', or '.join(why)}."
 

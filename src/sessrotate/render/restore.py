@@ -94,7 +94,7 @@ def on_disk(where: Place, session: int, kept: int) -> str:
         return f"On disk, the session takes {size(session)}."
     free = f"`sessrotate prune {printable(where.session)} --empty-trash --grace 0`"
     taken = f"On disk, the session takes {size(session)}, of which its archive takes {size(kept)}"
-    return f"{taken}: {free} deletes the archive."
+    return f"{taken}. The archive is a copy, kept for the grace period: {free} deletes it now."
 
 
 def _nothing(name: str, *, is_short: bool) -> str:
@@ -201,10 +201,10 @@ def _under_rules(found: Sequence[Outcome], plans: Mapping[Place, WayBack]) -> It
     if not back:
         return
     again = f"`sessrotate rotate {' '.join(back) if len(back) <= _NAMED else 'SESSION …'}`"
-    many = "them" if back[1:] else "it"
+    many, age = ("them", "their age") if back[1:] else ("it", "its age")
     yield (
-        f"Nothing rotates {many} or puts {many} away automatically until you rotate {many} by "
-        f"name: {again}."
+        f"Nothing rotates {many} automatically, or archives {many} for {age}, until you run "
+        f"{again}."
     )
 
 

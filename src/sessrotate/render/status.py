@@ -60,7 +60,7 @@ def _to_gain(status: Status, *, is_wrong: bool) -> Iterator[str]:
     first = next((step for step in usable if step.command), None)
     if status.gain:
         then = "" if first is None else f"; then {render.freed(first)}"
-        gain = f"about {size(status.gain)} from {count(status.worth, 'session')}, without any loss"
+        gain = f"without any loss: about {size(status.gain)} from {count(status.worth, 'session')}"
         yield f"Can free   {gain}{then}"
         yield "Command    sessrotate tidy"
         return

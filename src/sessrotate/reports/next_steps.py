@@ -89,7 +89,7 @@ _CLAUDE: Final = (
     _Rule(
         _is_old,
         _live,
-        f"unused for {OLD} days (archiving takes them off the client's list)",
+        f"unused for {OLD} days (the client does not list what is archived)",
         f"sessrotate archive --older-than {OLD}d",
     ),
     _Rule(
