@@ -48,7 +48,7 @@ SAYS: Final = {
     "schedule: none": "Your settings {what}, but nothing starts `sessrotate run`: `sessrotate "
     "schedule install` changes that, and `sessrotate schedule show` prints a line for cron.",
     "hook: failed": "The rotation by the hook ({at}) failed. {why} {then}",
-    "kept": "{why}",  # it was saved while its session was replaced
+    "kept": "{why}",  # nothing else of its session has what it holds
     "clock": "{why}",  # it is not believed, so nothing is pruned or freed
     "ahead": "Something was pruned or restored here, and its date, {day}, is in the future: it "
     "stays until the grace period after that date is over. If the clock is right now, `sessrotate "

@@ -1,7 +1,8 @@
 """Moving out of the way what no live file goes on from, whole and unchanged.
 
 Rule: it is moved whole and never changed. If the operation fails, it is moved back. A single file
-is one that two programs wrote at the same moment: `doctor` names it until a person removes it.
+has, or may have, lines that nothing else of its session has: two programs wrote at the same moment,
+or one took them from the live file. `doctor` names it until a person removes it.
 """
 
 from __future__ import annotations

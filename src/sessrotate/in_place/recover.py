@@ -287,15 +287,14 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
     before = gain.measured(place) if todo.sentence else 0
     is_gone = found.is_gone and found.pack is not None
     said = [todo.past]
-    if todo.deed != "rebuild":
-        said += _kept(place, {*todo.kept, *_only_copies(found)})
-    else:
+    if todo.deed == "rebuild":
         sealed_segments.rebuild_manifest(found)
         stack.close()
         with settled(place, wait) as (then, _):  # what else is left can only now be judged
             return replace(
                 todo, past=" ".join(filter(None, (*said, then.past))), gained=then.gained
             )
+    said += _kept(place, {*todo.kept, *_only_copies(found)})
     if found.drafted in {"old", "live"}:  # it goes before the pack, by which it is known
         fs.remove_files(place.archive, [names.DRAFT])
     if todo.deed == "finish":
