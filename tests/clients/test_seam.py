@@ -73,7 +73,6 @@ def test_a_client_without_a_part_has_nothing_of_it(tmp_path: Path) -> None:
     found = InPlace({"files": claude.__name__})
     assert found.files is claude
     assert found.trims.replaced(tmp_path, ID) == found.beside.transcripts(tmp_path, ID) == []
-    assert found.trims.left(Source(Path(__file__)), [0], 1) is None
     assert found.cleanup.in_force().deletes_at(tmp_path.stat(), is_desktop=False) is None
     assert found.calls.silenced() is None
 

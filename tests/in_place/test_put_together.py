@@ -17,11 +17,9 @@ from hypothesis import strategies as st
 from sessrotate import doctor, fs, names
 from sessrotate.archive import live_tail as archive_trimmed
 from sessrotate.clients.claude import cleanup
-from sessrotate.clients.claude import client as claude
 from sessrotate.errors import InUseError, RefusedError, StorageError
 from sessrotate.in_place import seal
 from sessrotate.retention import put_away
-from sessrotate.segments import scan
 from sessrotate.system.source import Source
 from sessrotate.units import amount
 from support import command_line, homes
@@ -463,8 +461,20 @@ def test_where_a_trimmed_file_goes_on_is_found_or_refused(
     copy = trimmed(data)
     new.write_bytes(copy + b"".join(line for line in again if b"compact_b" not in line))
     with Source(old) as before, Source(new) as after:
-        found = scan.scan(before, claude, lambda _done: None).boundaries
-        left = cleanup.left(before, [each.offset for each in found], len(data))
-        assert left is not None
-        assert b"".join(before.read_at(span.start, span.size) for span in left) == copy
         assert archive_trimmed.goes_on_at(before, after) in {len(copy), None}
+
+
+@given(seed=st.integers(0, 1 << 32), kept=st.integers(0, 100), is_late=st.booleans())
+def test_whatever_a_client_leaves_out_of_what_a_compaction_ended_the_new_file_goes_on(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, kept: int, *, is_late: bool
+) -> None:
+    dice, folder = random.Random(seed), tmp_path_factory.mktemp("trimmed")
+    old, new = folder / "old", folder / "new"
+    ended = [line for line in made(seed) if line.strip()]
+    summary = b'{"type":"user","uuid":"eeeeeeee","parentUuid":null}\n'
+    late = b'{"type":"user","uuid":"ffffffff","parentUuid":null}\n' if is_late else b""
+    copy = b"".join((*(line for line in ended if dice.randrange(100) < kept), boundary(1), summary))
+    old.write_bytes(b"".join((*ended, boundary(1), summary, late)))
+    new.write_bytes(copy + b'{"type":"user","uuid":"dddddddd","parentUuid":"eeeeeeee"}\n')
+    with Source(old) as before, Source(new) as after:
+        assert archive_trimmed.goes_on_at(before, after) == len(copy)

@@ -4,9 +4,9 @@ Rule: by content alone, never by a name. A header counts only with the lines tha
 for: a client copies it into a fork, and changes those. An archive fits if it ends where the header
 says that the file begins, with the same body before.
 
-Of two files of a session that its client trimmed, two answers that know nothing of each other have
-to be the same: the client's own rule says what it leaves of the older file (`in_place.Trims`), and
-the lines of both files are compared. Only reads; memory is bounded by the number of lines.
+A file that its client trimmed goes on from the older one behind the last line that it copied from
+it: every line before that stands in the older file, so it is whole without the copies. Which lines
+the client drops is its own business. Only reads; memory is bounded by the number of lines.
 
 Whoever rotates a live file and whoever reads it ask here for its segments, so that one has the same
 number, place and times before it is archived and after it.
@@ -28,7 +28,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import clients, names, parsing
-from sessrotate.archive.late_lines import begins_with, common_lines, is_at
+from sessrotate.archive.late_lines import common_lines, is_at
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import HEAD, Mark
 from sessrotate.errors import DamagedError, InUseError, SessrotateError, printable, storage
@@ -317,17 +317,8 @@ def goes_on_at(old: Source, new: Source) -> int | None:
     end = old.size()
     if not end or old.read_at(end - 1, 1) != b"\n":
         return None
-    client = clients.in_place()
-    scanned = scan.scan(old, client.files, lambda _done: None)
-    boundaries = [found.offset for found in scanned.boundaries]
-    compared = _compared(old, new, boundaries[-1]) if boundaries else None
-    if compared is None:
-        return None
-    at, seen = compared
-    left = client.trims.left(old, boundaries, seen)
-    if left is None or sum(span.size for span in left) != at:
-        return None
-    return at if begins_with(new, [(old, span) for span in left]) else None
+    boundaries = scan.scan(old, clients.in_place().files, lambda _done: None).boundaries
+    return _copied(old, new, boundaries[-1].offset) if boundaries else None
 
 
 def are_in(
@@ -377,8 +368,8 @@ def trimmed(kept: Sequence[Path], session: str) -> Problem:
     )
 
 
-def _compared(old: Source, new: Source, cut: int) -> tuple[int, int] | None:
-    """Return how many bytes of `new` are copies of `old`, and how many of that the client had seen.
+def _copied(old: Source, new: Source, cut: int) -> int | None:
+    """Return up to where, in bytes, `new` was copied from `old`; None if it was not made of it.
 
     `cut` is where the last compaction of `old` begins.
     """
@@ -393,28 +384,21 @@ def _compared(old: Source, new: Source, cut: int) -> tuple[int, int] | None:
     else:
         return None
     skipped: set[bytes] = set()
-    at = seen = 0
+    at = 0
     copy = next(copies, None)
     for span, line in behind:
         is_dropped = copy is not None and copy[1] != line and _is_superseded(old, span)
         if is_dropped:
             continue
-        while copy is not None and copy[1] != line and not seen and len(skipped) < _MOST:
+        while copy is not None and copy[1] != line and not at and len(skipped) < _MOST:
             skipped.add(copy[1])  # settings from before it
             copy = next(copies, None)
         if copy is None or copy[1] != line:
-            is_late = seen and _are_late(old, span.start, new, at)
-            return (at, span.start) if is_late and _are_in(old, cut, skipped) else None
-        at, seen = copy[0].end, span.end
+            is_late = at and _are_late(old, span.start, new, at)
+            return at if is_late and _are_in(old, cut, skipped) else None
+        at = copy[0].end
         copy = next(copies, None)
-    if not seen or not _are_in(old, cut, skipped):
-        return None
-    return at, seen if _is_empty(old, Span(seen, old.size())) else old.size()
-
-
-def _is_empty(source: Source, span: Span) -> bool:
-    """Tell whether a span is a few empty lines, which nobody can tell from ones that came late."""
-    return span.size <= _MOST and not source.read_at(span.start, span.size).strip(b"\n")
+    return at if at and _are_in(old, cut, skipped) else None
 
 
 def _are_in(old: Source, cut: int, lines: set[bytes]) -> bool:

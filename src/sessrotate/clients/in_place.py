@@ -327,13 +327,6 @@ class Trims(Protocol):
         more. Only asked where a client may trim the session.
         """
 
-    def left(self, source: Source, boundaries: Sequence[int], end: int) -> list[Span] | None:  # noqa: ARG002
-        """Return what a client leaves of the first `end` bytes, in the order of the new file.
-
-        `boundaries` is where the lines of its compactions begin. None if it leaves the file alone.
-        """
-        return None
-
     def is_of_settings(self, line: bytes) -> bool:  # noqa: ARG002 - as above
         """Tell whether a line is a setting: clients write equal ones again and again."""
         return False
