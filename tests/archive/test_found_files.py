@@ -128,7 +128,7 @@ def test_a_live_file_that_is_gone_is_absent_without_a_whole_pack(home: Home) -> 
         (lambda _home: None, "absent"),
         (lambda home: home.where.draft.hardlink_to(home.pack), "old"),
         (lambda home: home.where.draft.hardlink_to(home.live), "live"),
-        (lambda home: home.where.draft.write_bytes(b"x"), "unread"),
+        (lambda home: home.where.draft.write_bytes(b"x"), "other"),
     ],
 )
 def test_what_has_the_drafts_name_is_told_without_opening_it(
@@ -139,7 +139,7 @@ def test_what_has_the_drafts_name_is_told_without_opening_it(
     made(home)
     with looked(home) as found:
         assert found_files.drafted(found) == drafted
-        if drafted == "unread":
+        if drafted == "other":
             home.where.draft.unlink()  # it went away while it was looked at
             assert found_files.drafted(found) == "absent"
 

@@ -42,18 +42,11 @@ def test_what_is_done_fits_what_the_files_say(
             assert live in {"new", "kept"} or is_elsewhere, "no other proof"
         if row.deed == "undo":
             is_unneeded = live in {"old", "absent", "pack"} or not has_pack
-            is_undone = drafted in {"new", "stranger"}
-            assert is_unneeded or is_undone, "the pack may have the only copy"
+            assert is_unneeded or drafted == "other", "the pack may have the only copy"
         if live == "pack":
             assert row.standing == "before", "the live file is the one that was to be replaced"
         if drafted == "old" and live not in {"pack", "absent"}:
             assert row.standing == "after", "it came out of the exchange"
-        if drafted == "stranger" and live == "new":
-            assert row.deed == "put back", "another program's file is the newest"
-        is_in_doubt = live == "other" or (operation == "rotate" and live == "absent")
-        if (
-            is_in_doubt
-            and has_pack
-            and (drafted == "unread" or (drafted, live) == ("absent", "absent"))
-        ):
+        is_in_doubt = operation == "rotate" and live == drafted == "absent"
+        if is_in_doubt and has_pack:
             assert row.deed == "refuse", "in doubt nothing is touched"

@@ -380,7 +380,15 @@ def _successor(
 
 def _has_taken(source: Source, begun: Intent) -> bool:
     """Tell whether a file is the new one of a swap, with all of its tail."""
-    return is_at(source, 0, begun.swap.new) and is_at(source, begun.swap.prefix, begun.swap.tail)
+    return is_at(source, 0, begun.swap.new) and has_tail(source, begun)
+
+
+def has_tail(source: Source, begun: Intent) -> bool:
+    """Tell whether a file still has the tail with which the new one took its place.
+
+    Since then its client may have taken rows back, and another program any part of it.
+    """
+    return is_at(source, begun.swap.prefix, begun.swap.tail)
 
 
 def _parsed(listed: bytes, header: LiveHeader | None) -> Manifest | None:
@@ -403,23 +411,23 @@ def match(found: FoundFiles, begun: Intent) -> Match:
         return "absent"
     if found.is_pack:
         return "pack"
-    if (is_at(live, 0, begun.swap.new) and _has_tail(found, begun)) or _counts_all(found, begun):
+    if is_at(live, 0, begun.swap.new) and (not _may_be_copy(found, begun) or has_tail(live, begun)):
+        return "new"
+    if _counts_all(found, begun):
         return "new"
     if found.successor is not live:
         return "kept"
     return "old" if is_at(live, 0, begun.swap.old) else "other"
 
 
-def _has_tail(found: FoundFiles, begun: Intent) -> bool:
-    """Tell whether a file that begins like the new one is no older copy of the session.
+def _may_be_copy(found: FoundFiles, begun: Intent) -> bool:
+    """Tell whether a file that begins like the new one may be an older copy of the session.
 
     The new file of a restoration, and one that is put together, begins with the session itself, as
     a copy does; then the pack may be all that has the end. Without a pack nothing is at stake.
     """
     is_alike = begun.operation == "restore" or begun.moves_nothing
-    if found.live is None or found.pack is None or not is_alike or not begun.swap.tail.size:
-        return True
-    return is_at(found.live, begun.swap.prefix, begun.swap.tail)
+    return found.pack is not None and is_alike
 
 
 def _counts_all(found: FoundFiles, begun: Intent) -> bool:
@@ -442,7 +450,7 @@ def drafted(found: FoundFiles) -> Drafted:
         return "absent"
     if _is(found.pack, status):
         return "old"
-    return "live" if _is(found.live, status) else "unread"
+    return "live" if _is(found.live, status) else "other"
 
 
 def _is(source: Source | None, status: os.stat_result) -> bool:

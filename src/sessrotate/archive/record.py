@@ -302,14 +302,12 @@ Match = Literal["new", "kept", "old", "pack", "other", "absent"]
 """What the live file is: it begins like the new file; its client trimmed the new file, and kept it;
 it begins like the old one; it is the file that the pack names, too; any other; or there is none."""
 
-Drafted = Literal["absent", "old", "live", "new", "stranger", "unread"]
-"""What has the draft's name: nothing; the file that the pack names, too; the live file; all that
-the new file is to hold; or any other file, which another program saved while names were exchanged.
-"unread" is one of the last two, and only whoever holds the lock looks which."""
+Drafted = Literal["absent", "old", "live", "other"]
+"""What has the draft's name: nothing; the file that the pack names, too; the live file; or another
+file: the new one, before the exchange, or what a program saved at that very moment."""
 
-Decision = Literal["undo", "finish", "refuse", "put back"]
-"""What the next run does: remove what was made for the swap; do the rest; touch nothing; or give
-the live file's name back to the stranger, and decide again."""
+Decision = Literal["undo", "finish", "refuse"]
+"""What the next run does: remove what was made for the swap; do the rest; or touch nothing."""
 
 MATCHES: Final[dict[Match, str]] = {
     "new": "the new file",
@@ -324,9 +322,7 @@ DRAFTED: Final[dict[Drafted, str]] = {
     "absent": "gone",
     "old": "the pack itself",
     "live": "the live file itself",
-    "new": "all of the new file",
-    "stranger": "another program's",
-    "unread": "not looked into",
+    "other": "another file",
 }
 
 
@@ -355,14 +351,12 @@ ROWS: Final = (
     Rule("pack", None, "before", "undo", "The names were not exchanged."),
     Rule(None, "old", "after", "finish", "The old file came out of the exchange."),
     Rule(None, "live", "after", "finish", "The draft has its new name as well."),
-    Rule("new", "stranger", "unknown", "put back", "It was saved last."),
     Rule("new", None, "after", "finish", "The names were exchanged."),
     Rule("old", "absent", "after", "finish", "A copy was put back.", only="rotate", has_pack=True),
     Rule("old", None, "before", "undo", "The exchange did not last."),
     Rule("absent", None, "before", "undo", "There was no old file.", only="restore"),
     Rule("other", "absent", "after", "finish", "Its name went after the exchange.", has_pack=True),
-    Rule(None, "new", "before", "undo", "The new file has no other name."),
-    Rule(None, "stranger", "before", "undo", "The live file was saved last."),
+    Rule(None, "other", "before", "undo", "The draft is the new file.", has_pack=True),
     Rule("kept", None, "after", "finish", "The new file had the live file's name."),
     Rule(None, None, "unknown", "undo", "Without a pack nothing follows.", has_pack=False),
     Rule(None, None, "unknown", "refuse", "The pack has everything."),
@@ -388,7 +382,6 @@ def table() -> str:
             "undo": "undoes",
             "finish": "finishes",
             "refuse": "touches nothing: exit 74",
-            "put back": "puts it back",
         }
         live += "" if row.only is None else f" (`{row.only}`)"
         cells = (live, drafted, pack, done[row.standing], deeds[row.deed], row.why)

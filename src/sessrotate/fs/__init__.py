@@ -34,7 +34,6 @@ from typing import Final, Self
 from sessrotate.fs.exact import (
     NO_LINKS,
     ReplacedError,
-    give_back,
     put,
     same_as,
     take_away,
@@ -68,7 +67,6 @@ __all__ = [
     "create_file_at_once",
     "create_folder",
     "free_bytes",
-    "give_back",
     "held",
     "is_fixed",
     "move_files",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Literal
@@ -18,16 +18,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate import fs, names
-from sessrotate.archive import late_lines, live_tail, owner, record, state
+from sessrotate.archive import late_lines, live_tail, owner, state
 from sessrotate.archive.place import Place
-from sessrotate.archive.record import Intent, Rule
+from sessrotate.archive.record import Intent
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, RefusedError, printable
 from sessrotate.in_place import aside, gain, seal, sealed_segments, swap, waiting
 from sessrotate.segments import compressed, content, headers, opened
+from sessrotate.system import locks
 from sessrotate.system.source import Source
 
-Deed = Literal["nothing", "undo", "finish", "rebuild", "put back"]
+Deed = Literal["nothing", "undo", "finish", "rebuild"]
 
 _SEGMENT: Final = f"{names.CODEC_SUFFIX['zstd']}{names.PARTIAL}"
 
@@ -37,14 +38,14 @@ _WHAT: Final = {"rotate": "rotation", "restore": "restoration"}
 class Recovery(Struct, frozen=True):
     """What is to be done, and how that is said before and after; empty where it is nothing.
 
-    `kept` are the files that stay until a person removes them: two programs wrote at one moment.
+    `keeps_pack`: two programs wrote at one moment, so that the pack is kept aside.
     `gained` is how many bytes the disk has more by it; `plan` leaves that to `gain.of_finishing`.
     """
 
     deed: Deed
     sentence: str = ""
     past: str = ""
-    kept: tuple[Path, ...] = ()
+    keeps_pack: bool = False
     gained: int = 0
 
 
@@ -77,51 +78,32 @@ def plan(found: State) -> Recovery:
 
 def _of_intent(found: State, begun: Intent) -> Recovery:
     """Return what is to be done with an interrupted rotation or restoration."""
-    what, name = _WHAT[begun.operation], printable(str(found.place.live))
-    row, kept = _decided(found, begun)
-    if row.deed == "put back":
+    what = _WHAT[begun.operation]
+    if found.deed == "refuse":
+        raise _refused(found, what)
+    if found.deed == "finish":
         return Recovery(
-            "put back",
-            f"A {what} was interrupted while another program saved {name}: the next run puts "
-            "the saved file back.",
-            f"Put {name} back as another program had saved it.",
+            "finish",
+            f"A {what} was interrupted: the next run finishes it.",
+            f"Finished a {what} that was interrupted.",
         )
-    if row.deed == "refuse":
-        return _refused(found, what)
-    if row.standing != "after" and found.place.pack not in kept:
-        _check_superfluous(found)
-    if row.deed == "undo":
-        return replace(_undo(what), kept=kept)
-    return Recovery(
-        "finish",
-        f"A {what} was interrupted: the next run finishes it.",
-        f"Finished a {what} that was interrupted.",
-        kept,
-    )
+    if found.drafted == "other" and not _is_superfluous(found):
+        # Another program gave the live file's name to its own file, which stays: the pack has the
+        # last name of the old one.
+        return replace(_undo(what), keeps_pack=True)
+    _check_superfluous(found)
+    return _undo(what)
 
 
-def _refused(found: State, what: str) -> Recovery:
-    """Return what to do where no row tells; raise DamagedError if nobody can."""
-    if seal.is_overtaken(found):
-        return _OVERTAKEN
+def _refused(found: State, what: str) -> DamagedError:
+    """Return the error where no row tells."""
     kept = found.place.client.trims.replaced(found.place.live, found.place.session)
     archive = printable(str(found.place.archive))
     trimmed = f"; what its client trimmed is in {printable(str(kept[0].parent))}" if kept else ""
-    raise DamagedError(
+    return DamagedError(
         f"A {what} was interrupted, and {printable(str(found.place.live))} matches neither the old "
         f"nor the new file, so nothing was changed. The old content is in {archive}{trimmed}."
     )
-
-
-def _decided(found: State, begun: Intent) -> tuple[Rule, tuple[Path, ...]]:
-    """Return the row that counts, and which files are to be kept whatever it says."""
-    what, has_pack = swap.judged(found, begun), found.pack is not None
-    row = record.decided(begun.operation, found.match, what, has_pack=has_pack)
-    if row.standing == "after" or what not in {"new", "stranger"}:
-        return row, ()
-    # Another program replaced the live file, so that the pack has its last name.
-    kept = () if what == "new" else (found.place.draft,)
-    return row, kept if _is_superfluous(found) else (*kept, found.place.pack)
 
 
 def _undo(what: str) -> Recovery:
@@ -184,6 +166,9 @@ def _only_copies(found: State) -> Iterator[Path]:
 def _is_held(found: State, name: str) -> bool:
     """Tell whether the session has each line of the draft of a live file."""
     with suppress(DamagedError), Source.inside(found.place.archive, name) as draft:
+        # A client may have found it under the live file's name, and write to it only now.
+        if locks.write_lease(draft.fd) == "busy":
+            return False
         is_begun = draft.line_start(draft.size()) > 0  # else a crash tore the header
         return not is_begun or bool(state.has_lines_of(found, draft))
     return False
@@ -271,12 +256,6 @@ def settled(place: Place, wait: float) -> Iterator[tuple[Recovery, State]]:
                 fs.remove_folder(place.archive)  # a crash left it, empty
             yield todo, found
             return
-        if todo.deed == "put back" and found.live is not None:
-            said = [*_put_back(found, todo)]
-            stack.close()
-            found = stack.enter_context(state.opened(place))
-            todo = plan(found)
-            todo = replace(todo, past=" ".join(filter(None, [*said, todo.past])))
         done = _done(found, todo, stack, wait)
         yield done, stack.enter_context(state.opened(place))
 
@@ -294,7 +273,8 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
             return replace(
                 todo, past=" ".join(filter(None, (*said, then.past))), gained=then.gained
             )
-    said += _kept(place, {*todo.kept, *_only_copies(found)})
+    kept = [*([place.pack] if todo.keeps_pack else []), *_only_copies(found)]
+    said += [aside.said(aside.keep(place, path), place.live) for path in kept]
     if found.drafted in {"old", "live"}:  # it goes before the pack, by which it is known
         fs.remove_files(place.archive, [names.DRAFT])
     if todo.deed == "finish":
@@ -317,22 +297,3 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
     said += waiting.settle(place)
     gained = before - gain.measured(place) if todo.sentence else 0
     return replace(todo, past=" ".join(filter(None, said)), gained=gained)
-
-
-def _put_back(found: State, todo: Recovery) -> Iterator[str]:
-    """Give the live file's name back to a file that another program saved; say so."""
-    place = found.place
-    if found.live is not None and swap.is_plain(found):
-        fs.give_back(place.draft, place.live, os.fstat(found.live.fd))
-    with state.opened(place) as now:
-        if plan(now).deed != "put back":
-            yield todo.past
-            return
-    # Two names cannot be exchanged here, or there are two such files; or it is a link.
-    yield from _kept(place, (place.draft,))
-    fs.remove_files(place.archive, [names.DRAFT])
-
-
-def _kept(place: Place, files: Iterable[Path]) -> Iterator[str]:
-    for path in sorted(files):
-        yield aside.said(aside.keep(place, path), place.live)

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from sessrotate import fs, names, units
-from sessrotate.archive import clock, live_tail, state
-from sessrotate.archive.late_lines import is_at
+from sessrotate.archive import clock, found_files, live_tail, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import Intent
 from sessrotate.archive.state import State
@@ -221,15 +220,16 @@ def _close(found: State, begun: Intent, was: FileIdentity | None, *, waits: bool
     that it is not any more. Raises DamagedError if the pack was edited, or the live file is not the
     new one any more: then the pack is kept.
     """
-    place, pack, edited = found.place, found.pack, ""
+    place, pack, new, edited = found.place, found.pack, found.successor, ""
     if pack is not None and was is not None:
-        is_hurt = found.successor is found.live and found.problem is not None
+        is_hurt = new is found.live and found.problem is not None
         is_new = found.match in {"new", "kept"} and not is_hurt
         if not is_new or not _is_archived(found, begun, pack):
             edited = aside.said(aside.keep(place, place.pack), place.live)
         else:
             is_same = pack.identity() == was and was.size == pack.size()
-            if is_same and (waits or found.residue.size or not _has_tail(found, begun)):
+            is_whole = new is not None and found_files.has_tail(new, begun)
+            if is_same and (waits or found.residue.size or not is_whole):
                 is_same = waiting.keep(found, was)
             if not is_same:
                 return False
@@ -244,15 +244,6 @@ def _close(found: State, begun: Intent, was: FileIdentity | None, *, waits: bool
     if edited:
         raise DamagedError(f"A program changed the session while it was replaced: {edited}")
     return True
-
-
-def _has_tail(found: State, begun: Intent) -> bool:
-    """Tell whether the new file still has the tail of the old one, with which it took its place.
-
-    Since a crash, its client may have taken rows back, and another program any part of it.
-    """
-    swap = begun.swap
-    return found.successor is not None and is_at(found.successor, swap.prefix, swap.tail)
 
 
 def _is_archived(found: State, begun: Intent, pack: Source) -> bool:

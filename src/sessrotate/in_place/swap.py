@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -27,12 +26,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from sessrotate import fs, names, platforms
+from sessrotate import fs, names
 from sessrotate.archive import away_file, record
 from sessrotate.archive.late_lines import begins_with, common, is_at
 from sessrotate.archive.live_tail import first_line, has_all_of, holds
 from sessrotate.archive.place import Place
-from sessrotate.archive.record import Batch, Drafted, Intent, Mark, Record
+from sessrotate.archive.record import Batch, Intent, Mark, Record
 from sessrotate.archive.state import State
 from sessrotate.errors import DamagedError, InUseError, RefusedError, SessrotateError, printable
 from sessrotate.in_place import aside
@@ -388,32 +387,7 @@ def _is_file(path: Path, source: Source) -> bool:
     return fs.same_as(os.fstat(source.fd))(path)
 
 
-# ── what has the draft's name after a crash ───────────────────────────────────────────────────────
-
-
-def judged(found: State, begun: Intent) -> Drafted:
-    """Return what has the draft's name, having looked into it where that matters.
-
-    It matters where neither that nor the live file is the one that was to be replaced.
-    """
-    if found.drafted != "unread" or found.match == "pack" or found.pack is None:
-        return found.drafted
-    if not is_plain(found):
-        return "stranger"
-    with Source.inside(found.place.archive, names.DRAFT) as draft:
-        # Somebody may have found it under the live file's name, and write to it only now.
-        is_free = locks.write_lease(draft.fd) != "busy"
-        return "new" if is_free and is_new(found, begun, draft) else "stranger"
-
-
-def is_plain(found: State) -> bool:
-    """Tell whether the draft's name has a file of the user's own, under this name alone.
-
-    Nothing else takes the live file's place: an archive may come from somebody else.
-    """
-    status = found.place.draft.lstat()
-    is_own = platforms.is_ours(status.st_uid)
-    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and is_own
+# ── what a crash left ─────────────────────────────────────────────────────────────────────────────
 
 
 def is_superfluous(live: Source | None, pack: Source, session: str) -> bool:
