@@ -594,7 +594,7 @@ def test_a_copy_under_another_name_keeps_the_archive(home: Home) -> None:
     assert called("stitch", copy).out.encode() == DATA
     freed = called(*FREE)
     assert freed.code == 0
-    assert "archives: `doctor` names what still needs them.\n" in freed.out
+    assert "archives: something still needs them (see `doctor`).\n" in freed.out
     assert called("stitch", copy).out.encode() == DATA
     copy.unlink()
     assert called(*FREE).code == 0

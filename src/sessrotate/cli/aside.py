@@ -17,7 +17,7 @@ def command(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Put a session's archive aside, whole, when nothing else helps.
+    """Put a session's whole archive aside, when nothing else helps.
 
     This works in any state: with a damaged manifest, an unfinished run, or an unknown file. The
     live file stays as it is. `stitch --allow-gaps` and `export --allow-gaps` read what they can of

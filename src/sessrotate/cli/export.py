@@ -99,13 +99,13 @@ def command(
 ) -> None:
     """Write the history of sessions, or a part of it, each record once.
 
-    Leaves out records that a compaction wrote again: it keeps the first record with each uuid, and
-    the first of identical lines that have no uuid. Also leaves out what a fork repeats from its
-    parent, if you name the parent before the fork. One session goes to standard output. Several go
-    to the current folder, each to a file named after its session; existing files are never
-    overwritten. If a segment is missing or changed, the command leaves no file for that session,
-    writes the others, and exits with 74. If a client itself cut out a part, the command only
-    reports that.
+    Leaves out records that a compaction wrote again: `export` keeps the first record with each
+    uuid, and the first of identical lines that have no uuid. Also leaves out what a fork repeats
+    from its parent, if you name the parent before the fork. One session goes to standard output.
+    Several go to the current folder, each to a file named after its session; existing files are
+    never overwritten. If a segment is missing or changed, the command leaves no file for that
+    session, writes the others, and exits with 74. If a client itself cut out a part, the command
+    only reports that.
 
     --format markdown shows the number of each turn with its prompt. markdown and html leave out
     rewound branches, and say how many records they left out, and where. jsonl has all branches.

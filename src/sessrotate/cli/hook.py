@@ -34,7 +34,7 @@ def call(context: typer.Context, *, min_gain: MinGain = hook.LEAST) -> None:
     `sessrotate hook install` makes Claude Code call the hook. Standard input names the session. If
     rotating the session frees enough, the hook rotates it in the background, as `rotate --live`
     does; after a compaction, it first waits until the compaction is on the disk. The hook never
-    fails: `sessrotate doctor` reports what went wrong.
+    makes the client fail. If something goes wrong, `sessrotate doctor` reports it.
     """
     if context.invoked_subcommand is None:
         streams.complain(hook.call(["--min-gain", min_gain]))

@@ -196,7 +196,7 @@ Wait = Annotated[
     typer.Option(
         parser=_parser(_seconds, "a number of seconds, 0 or more"),
         metavar="SECONDS",
-        help="How long to wait until nobody is writing to the session.",
+        help="How long to wait for writers to finish.",
     ),
 ]
 Turns = Annotated[

@@ -72,11 +72,13 @@ def command(
         bool,
         flag(
             "--empty-trash",
-            "Delete for good the segments whose grace period in the trash is over.",
+            "Delete pruned segments, and archives of restored sessions, for good once their grace "
+            "period is over.",
         ),
     ] = False,
     grace: Annotated[
-        float | None, aged("How long segments stay in the trash.", default="as the settings say")
+        float | None,
+        aged("With --empty-trash: how long the grace period is.", default="as the settings say"),
     ] = None,
     accept_rebuilt: Annotated[
         bool,

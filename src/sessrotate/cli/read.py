@@ -104,9 +104,9 @@ def command(
     """Show what a client sends when it resumes a session, or all of its history.
 
     A client sends the conversation, in its order, without rewound branches. --include sidechains
-    also shows what agents said in the session's own file, at the place where they said it; an
-    agent's own transcript needs no --include. --history and --segment show all lines, and mark
-    those that cannot be parsed; --format jsonl prints each line as it is.
+    also shows what agents said in the session's own file, at the place where they said it; to show
+    an agent's own transcript file, you need no --include. --history and --segment show all lines,
+    and mark those that cannot be parsed; --format jsonl prints each line as it is.
 
     On a terminal, $PAGER (default: less) shows the text.
     """

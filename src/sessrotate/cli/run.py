@@ -25,9 +25,9 @@ def command(
     deletes only what has passed its grace period: segments that you pruned, and archives of
     sessions that you restored. `schedule install` makes the system start it.
 
-    `run` leaves sessions that are in use to the next run, and does not count them as failures. The
-    exit code is that of the worst failure; 75 means that another run is in progress. Each run adds
-    a line to a log.
+    `run` skips sessions that are in use, for the next run to handle, and does not count them as
+    failures. The exit code is that of the worst failure; 75 means that another run is in progress.
+    Each run adds a line to a log.
     """
     loaded = config_file.read(config)
     do = run.plan if dry_run else run.execute

@@ -40,7 +40,7 @@ def install(*, every: HowOften = "daily") -> None:
     """Have the system start `run` from now on.
 
     On systemd this is a user timer, which catches up on starts that were missed while the machine
-    was off; on macOS it is an agent of launchd. To change how often, install again.
+    was off; on macOS it is an agent of launchd. To change how often `run` starts, install again.
     """
     planned = schedule.plan(every)
     was_there = planned.is_installed

@@ -69,9 +69,7 @@ def command(
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME", help="Only what was written until then; if this is a day, to its end."
-        ),
+        typer.Option(metavar="TIME", help="Only what was written until then; a day means its end."),
     ] = None,
     ignore_case: Annotated[bool, typer.Option("--ignore-case", "-i", help="Ignore case.")] = False,
     fixed: Annotated[

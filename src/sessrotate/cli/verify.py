@@ -29,9 +29,9 @@ def command(
 ) -> None:
     """Check that archived segments, and compressed sessions, are complete and unchanged.
 
-    Checks digests, the chain of segments, gaps and leftover files. --all also finds rotated
-    sessions whose archive is missing. The exit code is 0 if all is well, 1 if there is a problem,
-    and 74 if the system cannot read something.
+    Checks digests and the chain of segments, and looks for gaps and leftover files. --all also
+    finds rotated sessions whose archive is missing. The exit code is 0 if all is well, 1 if there
+    is a problem, and 74 if the system cannot read something.
     """
     one_of(sources, every, "a SOURCE or pass --all")
     problems: list[dict[str, Any]] = []

@@ -144,15 +144,12 @@ def _changed(rotated: Rotated, *, dry_run: bool) -> Iterator[str]:
     else:
         moved = size(sum(segment.span.size for segment in plan.segments))
         many = f"{count(len(plan.segments), 'segment')} ({moved})"
-        has = f"the archive still {'has' if dry_run else 'had'} {len(plan.taken):,} of them"
-        cut = f"Would cut at byte {plan.live.cut:,}: {many} would"
-        if plan.taken:
-            leaves = f"{cut} leave" if dry_run else f"Moved {many} of {name} out of"
-            yield f"{leaves} the live file ({has}), which {change}."
-        elif dry_run:
-            yield f"{cut} move to the archive, and the live file {change}."
-        else:
-            yield f"Moved {many} of {name} to the archive; the live file {change}."
+        moves = f"Moved {many} of {name} to the archive; the live file {change}."
+        if dry_run:
+            cut = f"Would cut at byte {plan.live.cut:,}"
+            moves = f"{cut}: {many} would move to the archive, and the live file {change}."
+        has = f"The archive still {'has' if dry_run else 'had'} {len(plan.taken):,} of them."
+        yield f"{moves} {has}" if plan.taken else moves
         if plan.puts_aside:
             yield (
                 f"{put} the existing archive aside, whole, into sessrotate/aside beside the folder "

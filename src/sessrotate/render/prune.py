@@ -107,9 +107,9 @@ def _kept(dues: Sequence[Due], grace: float) -> str:
         why.append("their manifest was lost (`prune SESSION --accept-rebuilt`)")
     if any(each.is_owed and each.kept for each in dues):
         why.append("their session was restored and is not whole any more (`sessrotate restore`)")
-    why.append("`doctor` names what still needs them")
+    why.append("something still needs them (see `doctor`)")
     stays = f"Kept {size(kept)} of pruned segments and restored sessions' archives"
-    return f"{stays}: {', or '.join(why)}."
+    return f"{stays}: {'either ' if why[1:] else ''}{', or '.join(why)}."
 
 
 def _sessions(planned: PrunePlan, seen: Seen) -> Iterator[str]:
