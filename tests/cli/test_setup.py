@@ -146,7 +146,7 @@ def test_where_the_scheduler_cannot_be_told_the_rest_is_done_and_cron_has_a_line
     systemctl(tmp_path / "bin", "echo no bus >&2; exit 1")
     ended = called("setup", "--yes")
     assert (ended.code, ended.err) == (0, "")
-    assert schedule.cron_line("daily") in ended.out
+    assert schedule.plan("daily").line in ended.out
     assert units() == []
     assert settings(home).exists()
 
@@ -156,7 +156,7 @@ def test_a_line_for_cron_names_the_folders_of_all_clients(
 ) -> None:
     monkeypatch.setenv("CODEX_HOME", "/srv/codex")
     monkeypatch.setenv("GEMINI_SESSIONS_DIR", "/srv/gemini")
-    line = schedule.cron_line("daily")
+    line = schedule.plan("daily").line
     assert "CODEX_HOME=/srv/codex" in line
     assert "GEMINI_SESSIONS_DIR=/srv/gemini" in line
     assert f"CLAUDE_CONFIG_DIR={home.config}" in line
@@ -207,7 +207,7 @@ def test_cron_is_all_there_is_on_a_machine_without_systemd(
 ) -> None:
     without_a_scheduler(monkeypatch, tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _name: None)
-    assert schedule.cron_line("daily") in called("setup", "--yes").out
+    assert schedule.plan("daily").line in called("setup", "--yes").out
 
 
 def test_settings_that_are_a_link_stay_one_and_lines_end_as_they_did(home: Home) -> None:
@@ -257,13 +257,13 @@ def test_without_a_scheduler_it_says_that_nothing_is_saved_until_cron_has_the_li
 ) -> None:
     without_a_scheduler(monkeypatch, tmp_path)
     said = called("setup", "--yes").out
-    assert f"{schedule.cron_line('daily')}\nUntil that line is there, nothing is saved" in said
+    assert f"{schedule.plan('daily').line}\nUntil that line is there, nothing is saved" in said
     (finding,) = called("doctor", "--json").document()["findings"]
     assert finding["kind"] == "schedule"
     assert "nothing starts `sessrotate run`" in finding["detail"]
     homes.unused_for(home.live, 25)
     assert "Claude Code deletes 1 session within a week\n" in called().out
-    crontab(tmp_path / "bin", schedule.cron_line("daily"))
+    crontab(tmp_path / "bin", schedule.plan("daily").line)
     assert called("doctor").code == 0
     assert "within a week" not in called().out
     assert "crontab -e" not in called("setup", "--yes").out
@@ -402,7 +402,7 @@ def test_however_the_folder_is_named_the_schedule_has_its_absolute_path(
     found = [each["detail"] for each in called("doctor", "--json").document()["findings"]]
     assert [told.format(home=top) in each for each in found] == [True] if told else found == []
     if told is None:
-        assert f"CLAUDE_CONFIG_DIR={home.config} " in schedule.cron_line("daily")
+        assert f"CLAUDE_CONFIG_DIR={home.config} " in schedule.plan("daily").line
         assert schedule.plan("daily").files[1][0].name == "sessrotate.timer"
     else:
         assert told.format(home=top) in called().out
@@ -540,9 +540,9 @@ def test_a_dry_run_shows_what_would_go_of_a_unit_that_somebody_edited() -> None:
 def test_after_a_removal_a_line_of_cron_that_still_runs_is_named(
     home: Home, tmp_path: Path
 ) -> None:
-    crontab(tmp_path / "bin", schedule.cron_line("daily"))
+    crontab(tmp_path / "bin", schedule.plan("daily").line)
     said = called("setup", "--remove")
-    assert schedule.cron_line("daily") in said.err
+    assert schedule.plan("daily").line in said.err
     assert home.live.exists()
 
 

@@ -14,7 +14,7 @@ from sessrotate.cli import streams
 from sessrotate.cli.options import DryRun, Yes, flag
 from sessrotate.cli.schedule import tell_of_crontab
 from sessrotate.errors import WrongUsageError, exit_code, printable
-from sessrotate.job import config, schedule
+from sessrotate.job import config
 from sessrotate.job.schedule import installed
 from sessrotate.render import setup as render_setup
 from sessrotate.system import in_use
@@ -52,11 +52,11 @@ def command(
         raise typer.Exit(exit_code(error for _, error in planned.problems))
     was_scheduled = planned.is_scheduled
     failed = dict(automation.execute(planned))
-    planned_line = planned.schedule is not None and not planned.schedule.files
-    by_hand = planned_line and (remove or installed.installed() is None)
     # Where the system cannot be told, cron can start it; whatever else failed is said.
-    is_untold = "crontab -e" in str(failed.get("schedule", ""))
-    line = schedule.cron_line("daily") if by_hand or is_untold else ""
+    is_untold, line = "crontab -e" in str(failed.get("schedule", "")), ""
+    if (given := planned.schedule) is not None:
+        by_hand = not given.files and (remove or installed.installed() is None)
+        line = given.line if by_hand or is_untold else ""
     is_changed = not (was_scheduled or "schedule" in failed)
     streams.write_lines(render_setup.done(planned, failed, line, is_rescheduled=is_changed))
     if planned.is_wanted and not remove:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import plistlib
-from typing import Any, Final
+from typing import Any
 from xml.dom import minidom
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.errors import RefusedError
 from sessrotate.job.schedule import launchd
 from sessrotate.job.schedule.work import MARK, Every, Work
-
-TEXT: Final = st.text(
-    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff")
-)
+from support.units import TEXT
 
 
 def agent(work: Work) -> Any:
@@ -60,9 +56,3 @@ def test_the_file_has_our_mark() -> None:
     ((name, text),) = launchd.files(Work("/s", {}, "daily")).items()
     assert name == "sessrotate.plist"
     assert f"<!-- {MARK} -->" in text
-
-
-@pytest.mark.parametrize("path", ["/a\x1bb/sessrotate", "/\udcff/sessrotate"])
-def test_what_cannot_stand_in_such_a_file_is_refused(path: str) -> None:
-    with pytest.raises(RefusedError, match="cannot be written in a file"):
-        launchd.files(Work(path, {}, "daily"))

@@ -9,7 +9,9 @@ from typing import Final
 import pytest
 
 import sessrotate
+from sessrotate.errors import RefusedError
 from sessrotate.job import schedule
+from sessrotate.job.schedule.work import Work
 
 READ: Final = re.compile(r'environ\.get\("([A-Z_]+)"\)')
 
@@ -39,3 +41,17 @@ def test_a_variable_that_counts_for_nobody_does_not_count_for_the_job(
     assert "XDG_CONFIG_HOME" not in carried
     assert carried["XDG_STATE_HOME"] == str(tmp_path / "state")
     assert carried["CODEX_HOME"] == str(tmp_path / "codex")  # which the command itself follows
+
+
+@pytest.mark.parametrize(
+    "name", ['"', "'", "\\", "50%", "$HOME", "a\nb", "\x1b", "\u2028", "\udcff"]
+)
+def test_a_path_that_a_system_would_read_in_another_way_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(RefusedError, match="cannot be written in a schedule"):
+        Work(f"/{name}/sessrotate", {}, "daily")
+    monkeypatch.setenv("CODEX_HOME", f"/{name}")
+    with pytest.raises(RefusedError, match="cannot be written in a schedule"):
+        schedule.plan("daily")
+    assert schedule.plan_removal().is_absent  # a file that is there can be removed all the same

@@ -68,7 +68,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """The line for cron that does the same; raises RefusedError if it cannot hold a path."""
+        """The line for cron that does the same."""
         return cron.line(self.work)
 
     @property
@@ -97,23 +97,25 @@ def plan(every: Every) -> Plan:
     Raises RefusedError if it cannot hold a path, WrongUsageError if it needs a home that there is
     not.
     """
-    made = _SYSTEMS[_system()](_work(every))
+    return _planned(_work(every))
+
+
+def _planned(work: Work) -> Plan:
+    made = _SYSTEMS[_system()](work)
     for path, _ in made.files:
         user_folders.check_home(path)
     return made
 
 
-def cron_line(every: Every) -> str:
-    """Return the line for cron, whatever this machine has; raise RefusedError as `plan` does."""
-    return cron.line(_work(every))
-
-
 def plan_removal() -> Plan:
-    """Return what there is to remove: files for systemd, even where that does not run any more."""
-    work = _work("daily")
+    """Return what there is to remove: files for systemd, even where that does not run any more.
+
+    Of the files, only the names are those that were written.
+    """
+    work = Work(NAME, {}, "daily", name_of(clients.in_place().files.config_folder()))
     if PLATFORM == "linux" and (units() / systemd.timer(work.name)).is_file():
         return _systemd(work)
-    return plan("daily")
+    return _planned(work)
 
 
 def _work(every: Every) -> Work:

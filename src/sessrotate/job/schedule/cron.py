@@ -1,19 +1,13 @@
-r"""The scheduled job as a line for cron. Pure.
-
-cron ends the command at a `%` (crontab(5)). `\%` is a plain one, but not after another backslash,
-because the two make a pair. So a backslash and a `%` never touch: an empty pair of quotes, which
-the shell removes, keeps them apart.
+"""The scheduled job as a line for cron. Pure.
 
 Rule: one line that `crontab -e` accepts as it is.
 """
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import Final
 
-from sessrotate.errors import RefusedError, printable
 from sessrotate.job.schedule.work import HOUR, MINUTE, Every, Work
 
 _FIELDS: Final = 5
@@ -29,20 +23,14 @@ _WHEN: Final[dict[Every, str]] = {
 
 
 def line(work: Work) -> str:
-    """Return the line; raise RefusedError for a path or a variable with a line break in it."""
+    """Return the line."""
     words = [
         *(f"{name}={shlex.quote(value)}" for name, value in sorted(work.environment.items())),
         shlex.quote(work.program),
         "run",
     ]
-    command = " ".join(words)
-    if re.search(r"[\n\r\x00]", command):
-        raise RefusedError(
-            f"{printable(command)} does not fit on one line: install sessrotate elsewhere."
-        )
-    # A word with a backslash or a % is in single quotes.
-    command = command.replace("%", "\\%").replace(*_APART)
-    return f"{_WHEN[work.every]} {command}{_QUIET}"  # what fails is on standard error, and mailed
+    # What fails is on standard error, and mailed.
+    return f"{_WHEN[work.every]} {' '.join(words)}{_QUIET}"
 
 
 def program(line: str) -> str | None:
@@ -67,10 +55,6 @@ def every(line: str) -> Every | None:
 def _words(line: str) -> list[str]:
     """Return the words of a line as the shell has them, its times first."""
     try:
-        return shlex.split(line.replace("\\%", "%"))
+        return shlex.split(line)
     except ValueError:
         return []
-
-
-_APART: Final = (r"\\%", r"\''\%")
-"""A backslash of the path's own before an escaped `%`, and the two with quotes between them."""

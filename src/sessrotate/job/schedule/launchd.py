@@ -11,7 +11,6 @@ from __future__ import annotations
 import plistlib
 from typing import Any, Final
 
-from sessrotate.errors import RefusedError, printable
 from sessrotate.job.schedule.work import HOUR, MARK, MINUTE, Every, Work
 
 _WHEN: Final[dict[Every, dict[str, int]]] = {
@@ -22,10 +21,7 @@ _WHEN: Final[dict[Every, dict[str, int]]] = {
 
 
 def files(work: Work) -> dict[str, str]:
-    """Return the name of the agent's file and its content.
-
-    Raises RefusedError for a path or a variable that such a file cannot hold.
-    """
+    """Return the name of the agent's file and its content."""
     agent = {
         "Label": work.name,
         "ProgramArguments": [work.program, "run"],
@@ -36,13 +32,7 @@ def files(work: Work) -> dict[str, str]:
         "Nice": 19,
         "Umask": 0o077,
     }
-    try:
-        text = plistlib.dumps(agent).decode()
-    except ValueError:  # a control character, or a name that is no UTF-8
-        raise RefusedError(
-            f"{printable(work.program)} cannot be written in a file for launchd: install "
-            "sessrotate elsewhere, or start `sessrotate run` with cron."
-        ) from None
+    text = plistlib.dumps(agent).decode()
     return {file(work.name): text.replace("<plist ", f"<!-- {MARK} -->\n<plist ", 1)}
 
 

@@ -1,10 +1,6 @@
-r"""The scheduled job as units of systemd's user manager. Pure.
+"""The scheduled job as units of systemd's user manager. Pure.
 
-How systemd reads a line is in systemd.service(5), systemd.exec(5) and systemd.syntax(7), and was
-tried with systemd 252: words may be in double quotes, with C escapes, so `"` is `\"`; `%` begins a
-specifier, so it is `%%`; in arguments `$` begins a variable, so it is `$$`. The path of a program
-cannot have quotes, backslashes or control characters, however they are escaped, and `$$` stays two
-characters there: a path with one of these is given to a shell as an argument.
+A word with a space is in double quotes: no `Work` has what needs more (systemd.syntax(7)).
 
 Rule: the job is sandboxed only as far as that needs no user namespace. In one, a process cannot
 see who else has a session open, which is one of our protections. So `ProtectSystem=`, `PrivateTmp=`
@@ -17,7 +13,6 @@ import re
 import shlex
 from typing import Final
 
-from sessrotate.errors import RefusedError, printable
 from sessrotate.job.schedule.work import MARK, Every, Work
 
 _WITHIN: Final[dict[Every, int]] = {"hourly": 600, "daily": 3600, "weekly": 6 * 3600}
@@ -81,17 +76,14 @@ WantedBy=timers.target
 
 
 def files(work: Work) -> dict[str, str]:
-    """Return the names of the units and their content.
-
-    Raises RefusedError for a path or a variable that a unit cannot hold.
-    """
+    """Return the names of the units and their content."""
     environment = "".join(
         f"Environment={_quoted(f'{name}={value}')}\n"
         for name, value in sorted(work.environment.items())
     )
     return {
         service(work.name): _SERVICE.format(
-            mark=MARK, command=_command(work.program), environment=environment
+            mark=MARK, command=f"{_quoted(work.program)} run", environment=environment
         ),
         timer(work.name): _TIMER.format(
             mark=MARK, every=work.every, calendar=_calendar(work.every, work.spread)
@@ -112,17 +104,11 @@ def timer(name: str) -> str:
 def program(text: str) -> str | None:
     """Return the program that a service starts, None if that is not written as we do."""
     found = re.search(r"^ExecStart=(.*)$", text, re.MULTILINE)
-    if found is None or "\\x" in found[1]:
-        return None
     try:
-        words = shlex.split(found[1].replace("%%", "%").replace("$$", "$"))
+        words = [] if found is None else shlex.split(found[1])
     except ValueError:
         return None
-    match words:
-        case [path, "run"] | ["/bin/sh", "-c", _, path]:
-            return path
-        case _:
-            return None
+    return words[0] if words[1:] == ["run"] else None
 
 
 def every(text: str) -> Every | None:
@@ -138,26 +124,5 @@ def _calendar(every: Every, spread: int) -> str:
     return _CALENDAR[every][0].format(*divmod(minutes, 60), second)
 
 
-def _command(program: str) -> str:
-    if re.search(r"[\x00-\x1f\x7f\"'\\$]", program) is None:
-        return f"{_quoted(program)} run"
-    script = _argument('exec "$0" run')
-    return f"/bin/sh -c {script} {_argument(program)}"
-
-
-def _argument(text: str) -> str:
-    return _quoted(text.replace("$", "$$"))
-
-
 def _quoted(text: str) -> str:
-    """Return one word; `$` stays as it is."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise RefusedError(
-            f"{printable(text)} is not UTF-8, as systemd requires: install sessrotate elsewhere, "
-            "or start `sessrotate run` with cron."
-        ) from None
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
-    escaped = re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", escaped)
-    return escaped if re.fullmatch(r"[\w/.,:=@+%-]+", escaped) else f'"{escaped}"'
+    return f'"{text}"' if " " in text else text
