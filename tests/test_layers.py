@@ -38,7 +38,7 @@ PACKAGES: Final = {
     "hook": "in_place find archive segments clients parsing system fs",
     "job": "retention in_place find archive segments clients parsing system fs",
     "automation": "hook job clients system",
-    "doctor": "automation hook job reports retention in_place find archive segments clients system",
+    "doctor": "automation hook job retention in_place find archive segments clients system",
     "status": "automation hook job reports retention in_place archive segments clients parsing "
     "system fs",
     "render": "automation status job retention reports in_place reading archive segments "

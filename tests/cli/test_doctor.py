@@ -91,8 +91,6 @@ def test_all_is_well_with_a_rotated_session(home: Home) -> None:
     assert document["settings"]["sessions"] == "1"
     assert document["settings"]["archives"] == "1"
     assert document["numbers"]["archives"] == 1
-    held = sum(path.stat().st_blocks * 512 for path in home.archive.rglob("*"))
-    assert document["numbers"]["on disk for that, with the trash"] >= held
     assert snapshot(home.config) == before
 
 
@@ -297,10 +295,6 @@ def test_what_the_client_will_delete_this_week_is_named_and_whether_it_is_saved(
     assert told("of those, within a week") == "0"
     homes.unused_for(home.live, 25)
     assert told("of those, within a week") == f"1: {ID}; `sessrotate archive SESSION` saves one"
-    other = home.live.with_suffix(".backup")
-    other.hardlink_to(home.live)
-    assert told("of those, within a week").startswith(f"1: {ID}; {home.live} has another name")
-    other.unlink()
     assert told("saved before that").startswith("no:")
     command_line.write(user_folders.config_file(), b'[archive]\nbefore_cleanup = "3d"\n')
     assert told("saved before that") == "by each run, once unused for 27 days"

@@ -98,7 +98,7 @@ ROTATED = {
     "search": [15, 4, 19],
     "list": [7, 2, 9],
     "status": [2, 3, 20],
-    "doctor": [10, 5, 25],
+    "doctor": [5, 3, 19],
 }
 """How often each rotated session has files opened, folders listed, and entries looked at.
 

@@ -1,4 +1,4 @@
-"""`list`, `report`, `doctor` and the status say the same of what is archived and on disk."""
+"""`list`, `report` and the status say the same of what is archived and on disk."""
 
 from __future__ import annotations
 
@@ -64,11 +64,6 @@ def reported() -> dict[str, Any]:
     return found
 
 
-def numbers() -> dict[str, int]:
-    found: dict[str, int] = called("doctor", "--json").document()["numbers"]
-    return found
-
-
 @pytest.mark.usefixtures("home")
 def test_the_report_of_a_session_has_the_title_that_lists_have() -> None:
     """Also where the segments that it begins with were pruned, and all of it was put away."""
@@ -114,7 +109,6 @@ def test_archived_is_as_much_history_wherever_it_is_said() -> None:
     whole = sum(right.values())
     assert report["archived_bytes"] == sum(each["archived_bytes"] for each in report["clients"])
     assert (summed("archived_bytes"), report["archived_bytes"]) == (whole, whole)
-    assert numbers()["archived"] == whole
     assert f"{size(whole)} archived, " in called("list").out
     assert f", {size(whole)} of it archived; " in called("report", "--all").out
     kinds = called("report", "--all", "--kinds", "--json").document()
@@ -126,7 +120,6 @@ def test_what_archives_take_of_the_disk_is_what_du_says(home: Home) -> None:
     right = homes.on_disk(ours / "archives")
     right -= (ours / "archives").lstat().st_blocks * 512
     assert summed("archived_disk_bytes") == right
-    assert numbers()["on disk for that, with the trash"] == right
     pruned = home.config / "sessrotate" / "archives" / GONE / "trash"
     left = (ours / "archives" / RESTORED).iterdir()
     trash = homes.on_disk(pruned)

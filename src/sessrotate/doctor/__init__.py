@@ -1,8 +1,8 @@
 """What is wrong on this machine, and what to do about it. Only reads.
 
 Promise: everything unfinished or wrong is named, with what to do, and nobody is advised to remove a
-history that a living session goes on from. May import automation, hook, job, reports, retention,
-in_place, find, archive, segments, clients, system.
+history that a living session goes on from. May import automation, hook, job, retention, in_place,
+find, archive, segments, clients, system.
 
 `findings.SAYS` is the table of what is said; here is what is looked at, in the same order. If
 nothing is wrong, this takes no longer than listing folders, and reading the live files of rotated

@@ -18,14 +18,11 @@ from sessrotate.archive import place, restored
 from sessrotate.archive.place import Place
 from sessrotate.automation.findings import WEEK
 from sessrotate.clients.in_place import Cleanup
-from sessrotate.errors import RefusedError, SessrotateError
+from sessrotate.errors import SessrotateError
 from sessrotate.hook import installation
 from sessrotate.job import config, run_log
 from sessrotate.job.config import Key, Loaded
 from sessrotate.job.schedule.installed import installed
-from sessrotate.reports import next_steps
-from sessrotate.reports.next_steps import OnDisk
-from sessrotate.retention import put_away
 
 _NAMED: Final = 5
 """Sessions that are named of those that the client will delete."""
@@ -54,17 +51,8 @@ def settings(archives: Sequence[Place]) -> Iterator[Setting]:
     yield Setting("archive", str(place.root()))
     yield _counted("archives", len(archives))
     yield _counted("archives put aside", len(place.aside()))
-    taken = next_steps.of_clients(archives)
-    history = sum(each.history for each in taken)
-    archived = sum(each.archived for each in taken if each.client == client.files.NAME)
-    yield Setting("archived", f"{units.amount(history)} of history", history)
-    yield Setting("on disk for that, with the trash", units.amount(archived), archived)
-    yield from _others(taken)
     marked = [*restored.marked()]
-    left = [*restored.every(marked)]
-    held = sum(entry.allocated for entry in left)
-    yield _counted("archives of restored sessions", len(left))
-    yield Setting("on disk for those", units.amount(held), held)
+    yield _counted("archives of restored sessions", sum(1 for _ in restored.every(marked)))
     yield _counted("restored sessions, rotated by name only", len(marked))
     yield Setting("hook", _installed(client.calls.silenced()))
     timer = installed()
@@ -74,25 +62,14 @@ def settings(archives: Sequence[Place]) -> Iterator[Setting]:
         named = f"{', '.join(map(str, others))}; CLAUDE_CONFIG_DIR=FOLDER chooses one"
         yield Setting("other folders of Claude Code", named)
     yield Setting("last run", _last_run())
-    if client.files.NAME in automation.present():
+    present, cold = automation.present(), clients.cold().FORMAT.NAME
+    if cold in present:
+        yield Setting(f"{cold.title()} sessions are compressed", _compressed())
+    if client.files.NAME in present:
         rule = client.cleanup.in_force()
         yield Setting("Claude Code deletes sessions", _rule(rule))
         yield _doomed(rule, time.time())
         yield Setting("saved before that", _saved(rule))
-
-
-def _others(taken: Sequence[OnDisk]) -> Iterator[Setting]:
-    """Yield what the clients take whose sessions are not rotated, and which are compressed."""
-    cold = clients.cold()
-    for each in taken:
-        name = each.client.title()
-        if each.client == clients.in_place().files.NAME:
-            continue
-        yield _counted(f"sessions of {name}", each.sessions)
-        yield Setting(f"on disk for those of {name}", units.amount(each.bytes), each.bytes)
-        if each.client == cold.FORMAT.NAME:
-            yield Setting("of that, compressed", units.amount(each.archived), each.archived)
-            yield Setting(f"{name} sessions are compressed", _compressed())
 
 
 def _compressed() -> str:
@@ -146,23 +123,9 @@ def _rule(rule: Cleanup) -> str:
 def _doomed(rule: Cleanup, now: float) -> Setting:
     """Say which sessions the client will delete soon."""
     found = clients.in_place().cleanup.doomed(rule, WEEK, now)
-    named = found[:_NAMED]
-    refused = [reason for reason in map(_refused, named) if reason is not None]
-    what = f": {units.some(found, _NAMED)}" if found else ""
-    what += "; `sessrotate archive SESSION` saves one" if len(refused) < len(named) else ""
-    what += "".join(f"; {reason}" for reason in refused[:1])
+    named = f": {units.some(found, _NAMED)}; `sessrotate archive SESSION` saves one"
+    what = named if found else ""
     return Setting("of those, within a week", f"{len(found):,}{what}", len(found))
-
-
-def _refused(session: str) -> str | None:
-    """Return why a session cannot be put away; None if it can, or that is not known."""
-    try:
-        put_away.plan(place.of_session(session))
-    except RefusedError as error:
-        return str(error)
-    except (SessrotateError, OSError):
-        return None
-    return None
 
 
 def _saved(rule: Cleanup) -> str:
