@@ -84,16 +84,12 @@ SAYS: Final = {
     "damaged: segments": "{lost} of this archive are missing, and nobody pruned them: put them "
     "back from a backup, then check with `sessrotate verify {session}`.",
     # Of each archive.
-    "stranger: folder": "{path} is not an archive, and sessrotate did not make it: move or remove "
-    "it.",
-    "stranger: names": "{path} has {strange}, which sessrotate did not write: move or remove that.",
     "stranger: segment": "{path} has {other}, which its manifest.json does not list: another "
     "archive may have been copied over this one. Move it out, and compare the two.",
     "rebuilt": "The pins of this archive were lost with its manifest, so none of it is pruned or "
     "deleted. Pin again what should stay, then allow pruning with `sessrotate prune {session} "
     "--accept-rebuilt`.",
     "interrupted: pruning": "{why} To finish: `sessrotate run`.",
-    "trash": "{trash} has {many} that sessrotate never pruned: move or remove them.",
     "lacking": "{why}",  # a restored live file does not have all that was restored
     "damaged: date": "{live} has everything that is in {path}, but the restore date is lost, so "
     "its archive is never deleted automatically. `sessrotate rotate {session}` uses the archive "

@@ -6,8 +6,8 @@ find, archive, segments, clients, system.
 
 `findings.SAYS` is the table of what is said; here is what is looked at, in the same order. If
 nothing is wrong, this takes no longer than listing folders, and reading the live files of rotated
-sessions. What neither a client nor sessrotate wrote harms nobody and is never touched; it is named,
-because nothing else says that it is there. Hidden files are somebody's (a file manager's).
+sessions. What neither a client nor sessrotate wrote harms nobody and is never touched: it is named
+only if it may be taken for a session, a segment or an archive.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from datetime import UTC, datetime
 from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -56,15 +55,6 @@ __all__ = ["Finding", "Setting", "findings", "look"]
 
 Say = Callable[..., Finding]
 """`finding`, of one archive."""
-
-_OURS: Final = {
-    names.MANIFEST,
-    names.RECORD,
-    names.PACK,
-    names.WAITING,
-    names.TRASH,
-    names.ARCHIVED,
-}
 
 
 def look() -> tuple[list[Setting], list[Finding]]:
@@ -200,7 +190,7 @@ def _in_place(found: State, say: Say) -> Iterator[Finding]:
         yield say("damaged: archive", why=found.problem)
     elif lost := _lost(found):
         yield say("damaged: segments", lost=units.some(lost))
-    yield from _strangers(found, say)
+    yield from _not_listed(found, say)
     yield from _sealed(found, say)
 
 
@@ -225,30 +215,13 @@ def _lost(found: State) -> list[str]:
     return [printable(file) for file in files if file not in there]
 
 
-def _strangers(found: State, say: Say) -> Iterator[Finding]:
-    session = found.place.session
-    strange = sorted(name for name in found.listing if not _is_ours(name, session))
-    if strange and not found.is_rotated and found.restored is None:
-        yield say("stranger: folder")
-    elif strange:
-        some = units.some([printable(name, 60) for name in strange])
-        yield say("stranger: names", strange=some)
+def _not_listed(found: State, say: Say) -> Iterator[Finding]:
     if found.intent is None and found.manifest is not None:
-        entries = found.manifest.segments
+        session, entries = found.place.session, found.manifest.segments
         ours = {names.sealed_file(session, entry.segment.index) for entry in entries}
         others = [each for each in names.segments_among(found.listing, session) if each not in ours]
         if others:
             yield say("stranger: segment", other=printable(others[0], 60))
-
-
-def _is_ours(name: str, session: str) -> bool:
-    return (
-        name in _OURS
-        or names.is_hidden(name)
-        or name.startswith((f"{names.MANIFEST}.damaged.", f"{names.ARCHIVED}."))
-        or name.endswith(names.PARTIAL)
-        or (name.endswith(names.SUFFIXES) and session in names.possible_sessions(name))
-    )
 
 
 def _sealed(found: State, say: Say) -> Iterator[Finding]:
@@ -258,9 +231,6 @@ def _sealed(found: State, say: Say) -> Iterator[Finding]:
         yield say("rebuilt")
     if due.left:
         yield say("interrupted: pruning", why=due.left)
-    if due.strangers:
-        many = f"{len(due.strangers):,} file{'' if len(due.strangers) == 1 else 's'}"
-        yield say("trash", trash=trash.folder(found.place), many=many)
 
 
 def _restored(found: State, say: Say) -> Iterator[Finding]:
