@@ -50,9 +50,6 @@ SAYS: Final = {
     "hook: failed": "The rotation by the hook ({at}) failed. {why} {then}",
     "kept": "{why}",  # nothing else of its session has what it holds
     "clock": "{why}",  # it is not believed, so nothing is pruned or freed
-    "ahead": "Something was pruned or restored here, and its date, {day}, is in the future: it "
-    "stays until the grace period after that date is over. If the clock is right now, `sessrotate "
-    "prune {session} --empty-trash --grace 0` deletes it.",
     "unread: folder": "{path} cannot be read ({reason}), so its contents are unknown: make it "
     "readable, or move it away.",
     "settings: link": "{path} is a symbolic link, and sessrotate writes nothing there: remove the "

@@ -13,7 +13,6 @@ only if it may be taken for a session, a segment or an archive.
 from __future__ import annotations
 
 import errno
-import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -72,13 +71,12 @@ def findings(archives: Sequence[Place] | None = None) -> Iterator[Finding]:
     yield from _obstacles()
     yield from not_running(installed())
     yield from _kept()
-    now = time.time()
-    if doubt := clock.doubt(now):
+    if doubt := clock.doubt(time.time()):
         yield finding("clock", place.root(), why=doubt)
     yield from _folders()
     sound: set[Path] = set()
     for where in archives:
-        yield from _archive(where, sound, math.inf if doubt else now)
+        yield from _archive(where, sound)
         yield from _edited(where)
     yield from _live_files(archives, sound)
     yield from _beside()
@@ -127,17 +125,13 @@ def _folders() -> Iterator[Finding]:
 # ── an archive ────────────────────────────────────────────────────────────────────────────────
 
 
-def _archive(where: Place, sound: set[Path], now: float) -> Iterator[Finding]:
-    """Yield what is wrong with an archive; add its live file to `sound` if nothing is with that.
-
-    `now` is infinite while the clock is not believed: nothing is in its future.
-    """
+def _archive(where: Place, sound: set[Path]) -> Iterator[Finding]:
+    """Yield what is wrong with an archive; add its live file to `sound` if nothing is with that."""
     say = partial(finding, path=where.archive, session=where.session, live=where.live)
     try:
         with state.opened(where) as found:
             yield from _put_away(found, say) if found.is_away else _in_place(found, say)
             yield from _restored(found, say)
-            yield from _ahead(found, say, now)
             details = [problem.detail for problem in found.cuts]
             if details:
                 then = _swept(where) if found.kept else [live_tail.KEEPS_TRIMMED]
@@ -243,23 +237,6 @@ def _restored(found: State, say: Say) -> Iterator[Finding]:
             yield say("damaged: date")
     elif found.record.restored == record.UNKNOWN and found.header is not None:
         yield say("damaged: record", record=found.place.archive / names.RECORD)
-
-
-def _ahead(found: State, say: Say, now: float) -> Iterator[Finding]:
-    """Yield that something was dated by a clock that was ahead, and so outlives its grace period.
-
-    An earlier date would be a guess: it could be by a clock that was behind.
-    """
-    there, listed, kept = trash.in_trash(found.place), found.manifest, found.restored
-    dates = [
-        entry.pruned.at
-        for entry in (() if listed is None else listed.segments)
-        if listed is not None and entry.pruned is not None and listed.file_of(entry) in there
-    ]
-    dates += [kept.at] if kept is not None and kept.files else []
-    last = max(((units.seconds(at) or 0.0, at) for at in dates), default=(0.0, ""))
-    if last[0] > now + units.DAY:
-        yield say("ahead", day=last[1])
 
 
 def _swept(where: Place) -> Iterator[str]:
