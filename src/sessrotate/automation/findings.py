@@ -256,7 +256,7 @@ def _hook() -> Iterator[Finding]:
         for why in unheard(there):
             yield finding("settings: wrong", there.path, why=why)
     for note in notes.notes():
-        why = printable(note.error or "It was stopped before it finished.", 1000)
+        why = printable(note.error, 1000)
         where, at, then = note.where, printable(note.at), notes.way_out(note)
         yield finding("hook: failed", where.live, where.session, at=at, why=why, then=then)
 

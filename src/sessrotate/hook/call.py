@@ -235,8 +235,6 @@ def rotate(job: Call, least: int) -> None:
         is_due = restore.is_trimmed(where.live, where.session)
         if is_small and not is_due and not fleet.may_be_rewound(where.live):
             return
-    with suppress(OSError, RefusedError):  # on a full disk, try all the same
-        notes.write(where, None)
     silent = nullcontext(lambda _done: None)
     problem: str | None
     try:

@@ -1,8 +1,9 @@
-"""Notes about rotations that the hook began, because nobody sees their output.
+"""Notes about rotations by the hook that failed, because nobody sees their output.
 
-Rule: one small file a session, without any of its content: written before the rotation, rewritten
-if it fails, removed if it succeeds. So a note that exists says what is wrong, even if the process
-was killed half-way, and there are never more notes than sessions.
+Rule: one small file a session, without any of its content: written if a rotation fails, removed if
+one succeeds. So a note that exists says what is wrong, and there are never more notes than
+sessions. A process that is killed leaves none: its archive says what it began, and the next
+rotation or run does the rest.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _LONGEST: Final = 1000
 
 
 class Note(Struct, frozen=True):
-    """A rotation that began at a time (ISO 8601) and failed; or did not end, if `error` is None.
+    """A rotation that failed at a time (ISO 8601).
 
     One with nothing in it had no room on the disk.
 
@@ -39,7 +40,7 @@ class Note(Struct, frozen=True):
     where: Place
     at: str
     inode: int
-    error: str | None
+    error: str
 
 
 class _Line(Struct, frozen=True):
@@ -47,19 +48,18 @@ class _Line(Struct, frozen=True):
 
     at: str
     inode: Count
-    error: str | None
+    error: str
 
 
-def write(where: Place, error: str | None) -> None:
-    """Note that a rotation begins, or why it failed.
+def write(where: Place, error: str) -> None:
+    """Note why a rotation failed.
 
     Raises OSError; RefusedError if root would leave it in another's folder, or behind a link.
     """
     owner.check_folders(where)
     inside.check_owner(*where.owned)
     at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    said = None if error is None else printable(error, _LONGEST)
-    note = _Line(at, where.live.lstat().st_ino, said)
+    note = _Line(at, where.live.lstat().st_ino, printable(error, _LONGEST))
     fs.create_folder(where.note.parent)
     try:
         fs.create_file_at_once(where.note, json_typed.dump_line(note))
@@ -76,13 +76,13 @@ def clear(where: Place) -> None:
 
 
 def notes() -> Iterator[Note]:
-    """Yield the notes of live files that are still there and are not being rotated."""
+    """Yield the notes of live files that are still there."""
     for session in _noted():
         where = place.of_session(session)
         # Where several files have the id, it is of one of them.
         found = map(_read, (where, *place.live_files(session)))
         note = next((note for note in found if note is not None and _is_there(note)), None)
-        if note is not None and (note.error is not None or not _is_at_work(where)):
+        if note is not None:
             yield note
 
 
@@ -123,15 +123,4 @@ def _is_there(note: Note) -> bool:
     try:
         return note.where.live.lstat().st_ino == note.inode
     except OSError:
-        return False
-
-
-def _is_at_work(where: Place) -> bool:
-    try:
-        owner.check_folders(where)
-        with fs.held(where.lock):
-            return False
-    except BlockingIOError:
-        return True
-    except (SessrotateError, OSError):
         return False
