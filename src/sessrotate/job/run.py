@@ -22,12 +22,12 @@ from sessrotate.archive import clock, place
 from sessrotate.archive.place import Place
 from sessrotate.clients.common import is_folder
 from sessrotate.errors import INTERRUPTED, SessrotateError, storage
-from sessrotate.in_place import obstacles, outcome
+from sessrotate.in_place import outcome
 from sessrotate.in_place.outcome import Outcome, Result
 from sessrotate.job import run_log
 from sessrotate.job.job import CLOCKLESS, EVERYTHING, Job, Recall, Scope, anew
 from sessrotate.job.run_log import Journal
-from sessrotate.job.steps import STEPS, Step, recovered
+from sessrotate.job.steps import STEPS, Step
 from sessrotate.retention.prune import PrunePlan
 from sessrotate.retention.trash import Due
 from sessrotate.system import inside, locks, user_folders
@@ -131,8 +131,7 @@ def plan(
     job = replace(
         _job(settings, now, progress, scope, dry_run=True), recall=recall, known=known, near={}
     )
-    unkept = Journal("run", is_kept=False)
-    stages = _retried([*_stages(job, unkept)], job, unkept)
+    stages = [*_stages(job, Journal("run", is_kept=False))]
     return replace(_report(job, stages), saving=_saving(settings))
 
 
@@ -158,7 +157,6 @@ def execute(
         try:
             for stage in _stages(job, kept):
                 stages.append(stage)  # noqa: PERF402 - an interrupt logs those that are done
-            stages[:] = _retried(stages, job, kept)
         except BaseException as ending:
             if not isinstance(ending, Exception):
                 log(time.monotonic() - begun, INTERRUPTED)
@@ -200,21 +198,6 @@ def _stages(job: Job, kept: Journal) -> Iterator[Stage]:
         is_done = is_on and not job.has_enough
         outcomes = kept.noting(step.name, _outcomes(step, job)) if is_done else ()
         yield Stage(step, is_on, tuple(outcomes))
-
-
-def _retried(stages: list[Stage], job: Job, kept: Journal) -> list[Stage]:
-    """Recover once more what there was no room for, when the other steps have freed some."""
-    first, *others = stages
-    cramped = [
-        each.where for each in first.outcomes if each.where and obstacles.is_cramped(each.error)
-    ]
-    if not cramped or not job.gained or job.has_enough:
-        return stages
-    job.left -= {*cramped}
-    again = replace(first.step, deed=partial(recovered, places=cramped))
-    rest = (each for each in first.outcomes if each.where not in cramped)
-    outcomes = (*rest, *kept.noting(first.step.name, _outcomes(again, job)))
-    return [replace(first, outcomes=outcomes), *others]
 
 
 def _outcomes(step: Step, job: Job) -> Iterator[Outcome]:

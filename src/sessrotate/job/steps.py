@@ -206,24 +206,20 @@ def _each(
 
 
 def _recover(job: Job) -> Iterator[Outcome]:
-    yield from recovered(job, job.archives())
-    yield from _leftovers(job)
+    """Finish or undo what interrupted runs left, and yield what became of it.
 
-
-def recovered(job: Job, places: Iterable[Place]) -> Iterator[Outcome]:
-    """Finish or undo what interrupted runs left in these archives, and yield what became of them.
-
-    Later steps leave those alone for which that failed.
+    Later steps leave those archives alone for which that failed.
     """
 
     def act(wanted: Sized) -> Iterator[Outcome]:
         return each((where for where, _ in wanted), partial(_recovered, job), "look at the archive")
 
-    for outcome in job.recall("recover", [(where, 0) for where in places], act):
+    for outcome in job.recall("recover", [(where, 0) for where in job.archives()], act):
         if outcome.where is not None and outcome.error is not None:
             job.left.add(outcome.where)
         if outcome.result != "nothing to do":
             yield outcome
+    yield from _leftovers(job)
 
 
 _WAITS: Final = (
