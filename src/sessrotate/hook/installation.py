@@ -4,7 +4,7 @@ Rule: a change is planned from the file as it was read, and made only if the fil
 atomically. Before the hook is first installed, the file is backed up beside it. A symbolic link
 stays a link: dotfiles often are.
 
-Every value but our own entry stays, and so does the order of keys. The text is written anew from
+Every value but our own group stays, and so does the order of keys. The text is written anew from
 its values, with the indent and the ends of lines that it has; where that would lose a value
 (comments, a key that is there twice, a number out of range), it is refused, with what to add. The
 shape that the client documents (2.0.28 to 2.1.330), and the only one that is touched:
@@ -107,21 +107,11 @@ def commands(text: str) -> dict[str, list[str]]:
     return {event: [one["command"] for one in _ours(hooks.get(event, []))] for event in EVENTS}
 
 
-def unheard(text: str) -> list[str]:
-    """Return the events at which the client calls none of our entries; raise as `commands`."""
-    hooks = _load(text).get("hooks", {})
-    return [
-        event
-        for event in EVENTS
-        if not any(_ours(each for each in hooks.get(event, []) if _is_heard(each, event)))
-    ]
-
-
 def install(text: str, line: str) -> str:
     """Return the settings with one entry of ours for each of `EVENTS`, which calls this line.
 
-    An existing entry that the client calls gets the command line and keeps everything else. Raises
-    RefusedError as `commands` does, then with what to add by hand.
+    That is in a group as we write it, the last one where it is made anew. Raises RefusedError as
+    `commands` does, then with what to add by hand.
     """
     try:
         settings = _load(text)
@@ -132,12 +122,9 @@ def install(text: str, line: str) -> str:
     before = _plain(settings)
     for event in EVENTS:
         groups = settings.setdefault("hooks", {}).setdefault(event, [])
-        first = next(_ours(each for each in groups if _is_heard(each, event)), None)
-        groups[:] = _without(groups, keeping=first)
-        if first is None:
-            groups.append(_group(event, line))
-        else:
-            first["command"] = line
+        made = _group(event, line)
+        if made not in groups or len([*_ours(groups)]) > 1:
+            groups[:] = [*_without(groups), made]
     return text if _plain(settings) == before else _dump(settings, text)
 
 
@@ -179,23 +166,6 @@ def _removed(text: str) -> dict[str, Any]:
 # ── our entries ──────────────────────────────────────────────────────────────────────────────
 
 
-def _is_heard(group: dict[str, Any], event: str) -> bool:
-    """Tell whether the client calls a group at what we want to hear of an event.
-
-    As it does: names with `|` between them, or else an expression that is looked for.
-    """
-    wanted, matcher = EVENTS[event].get("matcher"), group.get("matcher") or "*"
-    if wanted is None or matcher == "*":
-        return True
-    if not isinstance(matcher, str):
-        return False
-    if re.fullmatch(r"[\w|]+", matcher, re.ASCII):
-        return wanted in matcher.split("|")
-    with suppress(re.error):
-        return re.search(matcher, wanted) is not None
-    return False
-
-
 def _ours(groups: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     return (entry for group in groups for entry in group["hooks"] if _is_ours(entry))
 
@@ -205,11 +175,11 @@ def _is_ours(entry: dict[str, Any]) -> bool:
     return entry.get("type") == "command" and isinstance(line, str) and program_of(line) is not None
 
 
-def _without(groups: list[dict[str, Any]], keeping: object = None) -> list[dict[str, Any]]:
-    """Return groups without our entries but one, and without those that held nothing else."""
+def _without(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return groups without our entries, and without those that held nothing else."""
     made = []
     for group in groups:
-        left = [one for one in group["hooks"] if one is keeping or not _is_ours(one)]
+        left = [one for one in group["hooks"] if not _is_ours(one)]
         if left or not group["hooks"]:
             made.append({**group, "hooks": left})
     return made
@@ -290,7 +260,7 @@ class Change(Struct, frozen=True):
 class Installed(Struct, frozen=True):
     """Our hooks in the settings: their command lines.
 
-    `lacking` are the events at which none of them is called, where there are some.
+    `lacking` are the events that have none, where there are some.
     """
 
     path: Path
@@ -315,7 +285,8 @@ def installed() -> Installed:
         text = _text(data)
         ours = commands(text)
         lines = tuple(dict.fromkeys(line for found in ours.values() for line in found))
-        return Installed(path, lines, tuple(unheard(text)) if lines else ())
+        lacking = tuple(event for event, found in ours.items() if lines and not found)
+        return Installed(path, lines, lacking)
 
 
 def plan_install(least: str) -> Change:
