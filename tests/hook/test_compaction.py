@@ -51,7 +51,7 @@ def test_a_boundary_with_its_summary_is_the_compaction(home: Home) -> None:
     before = announced(home)
     assert looked(home, before) is None
     home.append(new(version="2.1.330", entrypoint="cli") + summary())
-    assert looked(home, before) == Compacted("auto")
+    assert looked(home, before) == Compacted()
 
 
 def test_it_is_found_when_it_comes_later(home: Home) -> None:
@@ -170,4 +170,4 @@ def test_only_one_version_in_one_mode_writes_archived_rows_again(
     said = {**SDK, **changes}
     line, trigger = new(version=said["version"], entrypoint=said["entrypoint"]), said["trigger"]
     found = cleanup.compacted(line, Boundary(0, trigger=trigger))
-    assert found == Compacted(trigger, repeated)
+    assert found == Compacted(repeated)

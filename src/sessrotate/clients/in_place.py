@@ -468,12 +468,11 @@ class CleanUp(Protocol):
 
 
 class Compacted(Struct, frozen=True):
-    """A compaction on the disk: what started it, and the client that wrote it.
+    """A compaction on the disk.
 
     `is_repeated_if_rotated`: the client writes all archived rows again at each further one.
     """
 
-    trigger: str | None = None
     is_repeated_if_rotated: bool = False
 
 
@@ -486,7 +485,7 @@ class Calls(Protocol):
 
     def compacted(self, line: bytes, boundary: Boundary) -> Compacted:  # noqa: ARG002 - the protocol's
         """Return what the line of a boundary says of its compaction."""
-        return Compacted(boundary.trigger)
+        return Compacted()
 
     def is_summary(self, line: bytes) -> bool:  # noqa: ARG002 - as above
         """Tell whether a line is the summary that ends the writing of a compaction."""

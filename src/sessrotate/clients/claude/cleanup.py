@@ -343,11 +343,11 @@ def compacted(line: bytes, boundary: Boundary) -> Compacted:
     try:
         row = compaction_of.fast(line)
     except DECLINED:
-        return Compacted(boundary.trigger)
+        return Compacted()
     version, (low, high) = common.version(row.version), _REPEATING
     is_such = version is not None and low <= version < high
     by_program = (row.entrypoint or "").startswith("sdk-")
-    return Compacted(boundary.trigger, is_such and by_program and boundary.trigger == "manual")
+    return Compacted(is_such and by_program and boundary.trigger == "manual")
 
 
 def is_summary(line: bytes) -> bool:
