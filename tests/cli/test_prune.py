@@ -589,14 +589,6 @@ def test_with_rules_and_without_a_grace_period_all_that_goes_is_in_the_table(hom
     assert not (home.archive / "trash").exists()
 
 
-def test_what_stays_of_a_trash_says_that_pins_were_lost(pruned: Home) -> None:
-    (pruned.archive / "manifest.json").unlink()
-    pruned.append(command_line.boundary(90) + command_line.row(91))
-    called("rotate", ID)
-    ended = called("prune", ID, "--empty-trash", "--grace", "0", "--dry-run")
-    assert "either their manifest was lost (`prune SESSION --accept-rebuilt`), or" in ended.out
-
-
 def test_what_was_pruned_of_an_archive_that_was_put_aside_is_not_said_to_come_back(
     pruned: Home,
 ) -> None:

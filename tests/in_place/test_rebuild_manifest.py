@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sessrotate.errors import DamagedError, RefusedError
 from sessrotate.in_place import operations
 from support import command_line, homes
-from support.command_line import ID, assert_one_sentence, called
+from support.command_line import ID, called
 from support.lines import BOUNDARY_LINE, row, session
 
 if TYPE_CHECKING:
@@ -32,20 +32,21 @@ def lost(home: homes.Home) -> bytes:
 
 
 def known(manifest: bytes) -> dict[str, object]:
-    """Return what a manifest says, but for what only a scan tells."""
+    """Return what a manifest says, but for what only a scan tells, with every segment pinned."""
     document: dict[str, object] = json.loads(manifest)
     segments = document["segments"]
     assert isinstance(segments, list)
     for entry in segments:
         entry["firstTimestamp"] = entry["lastTimestamp"] = None
+        entry["pin"] = "its manifest was lost"
     return document
 
 
 def rebuilt(home: homes.Home) -> dict[str, object]:
-    """Return what a manifest says that was made again; it is marked so."""
-    document = known((home.archive / "manifest.json").read_bytes())
-    assert document.pop("rebuilt") is True
-    return document
+    """Return what a manifest says that was made again; every segment is pinned."""
+    data = (home.archive / "manifest.json").read_bytes()
+    assert all(entry["pin"] == "its manifest was lost" for entry in json.loads(data)["segments"])
+    return known(data)
 
 
 @pytest.mark.usefixtures("lost")
@@ -147,7 +148,9 @@ PRUNE = ("prune", ID, "--keep-last", "1", "--yes")
 
 def lost_again(home: homes.Home) -> None:
     (home.archive / "manifest.json").unlink()
-    assert called("split", "--in-place", ID).code == 0
+    ended = called("split", "--in-place", ID)
+    assert ended.code == 0
+    assert f"`sessrotate unpin {ID}` lets your rules apply again" in ended.out + ended.err
 
 
 @pytest.fixture
@@ -164,75 +167,65 @@ def test_nothing_is_pruned_by_a_manifest_that_was_made_again(
 ) -> None:
     ended = called(*PRUNE)
     assert ended.code == 0
-    assert "--accept-rebuilt allows pruning" in ended.out
+    assert "pinned: its manifest was lost" in ended.out
     (tmp_path / "settings.toml").write_text("[prune]\nkeep_last = 1\n[trash]\ngrace = '0'\n")
     assert called("run", "--config", str(tmp_path / "settings.toml")).code == 0
     assert pinned.trashed() == set()
-    (finding,) = called("doctor", "--json").document()["findings"]
-    assert finding["kind"] == "rebuilt"
-    assert f"`sessrotate prune {ID} --accept-rebuilt`" in finding["detail"]
 
 
-def test_it_stays_unfit_when_the_session_is_rotated_again(pinned: homes.Home) -> None:
+def test_it_stays_pinned_when_the_session_is_rotated_again(pinned: homes.Home) -> None:
     pinned.append(BOUNDARY_LINE.replace(b"000000000001", b"%012d" % 77) + b"\n" + row(780) + b"\n")
     assert pinned.rotate().plan.live is not None
     called(*PRUNE)
     assert pinned.trashed() == set()
 
 
-def test_once_a_person_agreed_it_is_pruned_but_for_what_was_pinned_again(
+def test_once_a_person_unpinned_all_it_is_pruned_but_for_what_was_pinned_again(
     pinned: homes.Home,
 ) -> None:
+    ended = called("unpin", ID)
+    assert (ended.code, ended.out) == (0, f"Unpinned all segments of {ID}.\n")
     assert called("pin", ID, "1").code == 0
-    ended = called("prune", ID, "--accept-rebuilt")
-    assert (ended.code, ended.out) == (0, "")
-    assert "may be pruned again" in ended.err
     assert pinned.trashed() == set()
     assert called("doctor").code == 0
-    assert "never lost its pins" in called("prune", ID, "--accept-rebuilt").err
     assert called(*PRUNE).code == 0
     there = {homes.sealed(pinned.archive / "trash", number).name for number in (0, 2)}
     assert pinned.trashed() == there
 
 
-@pytest.mark.parametrize(
-    "how", [("--all",), (ID, "--dry-run"), (ID, "--keep-last", "1", "--yes"), (ID, "--empty-trash")]
-)
-def test_agreeing_takes_the_session_by_name_and_nothing_is_pruned_before_a_plan_shows_it(
-    pinned: homes.Home, how: tuple[str, ...]
-) -> None:
-    before = homes.snapshot(pinned.config)
-    assert_one_sentence(called("prune", *how, "--accept-rebuilt"), 2)
-    assert homes.snapshot(pinned.config) == before
-
-
-def test_pruned_segments_are_known_by_the_trash_and_not_freed(home: homes.Home) -> None:
+def test_pruned_segments_in_the_trash_come_back_pinned(home: homes.Home) -> None:
     home.rotate()
     assert called(*PRUNE).code == 0
     there = home.trashed()
     assert there
     lost_again(home)
-    assert home.trashed() == there
-    ended = called("stitch", ID)
-    assert ended.code == 74
-    assert "before its manifest was lost" in ended.err
-    assert called("prune", ID, "--empty-trash", "--grace", "0", "--yes").code == 0
-    assert home.trashed() == there
-    assert called("restore", "--keep-rotated", ID).code == 0
+    assert not (home.archive / "trash").exists()
     assert home.stitched() == DATA
+    assert called(*PRUNE).code == 0
+    assert called("prune", ID, "--empty-trash", "--grace", "0", "--yes").code == 0
+    assert home.stitched() == DATA
+    assert called("unpin", ID).code == 0
+    assert called(*PRUNE).code == 0
+    assert home.trashed() == there
 
 
-def test_segments_in_the_trash_that_do_not_prove_themselves_change_nothing(
-    home: homes.Home,
-) -> None:
+def test_segments_in_the_trash_that_do_not_prove_themselves_make_none(home: homes.Home) -> None:
     home.rotate()
     called(*PRUNE)
+    path = home.archive / "manifest.json"
+    manifest, whole = path.read_bytes(), homes.content(homes.sealed(home.archive / "trash", 1))
     homes.rewrite(homes.sealed(home.archive / "trash", 1), b"{}\n")
-    (home.archive / "manifest.json").unlink()
-    before = homes.snapshot(home.config)
-    with pytest.raises((DamagedError, RefusedError)):
-        home.rotate()
-    assert homes.snapshot(home.config) == before
+    path.unlink()
+    before = home.live.read_bytes()
+    for _ in range(2):
+        with pytest.raises((DamagedError, RefusedError)):
+            home.rotate()
+    assert home.live.read_bytes() == before
+    assert not path.exists()
+    homes.rewrite(home.segment(1), whole)
+    path.write_bytes(manifest)  # from a backup: what it says was pruned goes back to the trash
+    assert called("restore", "--keep-rotated", ID).code == 0
+    assert home.stitched() == DATA
 
 
 @pytest.mark.parametrize("command", [("pin", ID, "1"), PRUNE])

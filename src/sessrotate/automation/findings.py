@@ -83,9 +83,6 @@ SAYS: Final = {
     # Of each archive.
     "stranger: segment": "{path} has {other}, which its manifest.json does not list: another "
     "archive may have been copied over this one. Move it out, and compare the two.",
-    "rebuilt": "The pins of this archive were lost with its manifest, so none of it is pruned or "
-    "deleted. Pin again what should stay, then allow pruning with `sessrotate prune {session} "
-    "--accept-rebuilt`.",
     "interrupted: pruning": "{why} To finish: `sessrotate run`.",
     "lacking": "{why}",  # a restored live file does not have all that was restored
     "damaged: date": "{live} has everything that is in {path}, but the restore date is lost, so "

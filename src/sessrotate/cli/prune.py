@@ -28,9 +28,7 @@ from sessrotate.cli.options import (
 from sessrotate.errors import (
     RefusedError,
     SessrotateError,
-    WrongUsageError,
     exit_code,
-    printable,
     worst,
 )
 from sessrotate.in_place.outcome import Outcome, each, failure
@@ -80,12 +78,6 @@ def command(
         float | None,
         aged("With --empty-trash: how long the grace period is.", default="as the settings say"),
     ] = None,
-    accept_rebuilt: Annotated[
-        bool,
-        flag(
-            "--accept-rebuilt", "Allow pruning an archive whose pins were lost with its manifest."
-        ),
-    ] = False,
     wait: Wait = 10.0,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -102,8 +94,7 @@ def command(
     period, --empty-trash deletes them, and so do `tidy` and `run`. With only keep rules, `prune`
     removes everything that they do not keep; with --max-age or --max-size, only what these two
     rules select. These segments always stay: the newest segment of a session, pinned and damaged
-    segments, all segments of a running session, and all segments of an archive whose manifest was
-    lost, until you allow pruning with --accept-rebuilt.
+    segments, and all segments of a running session.
     """
     wanted = archives.named(sessions, every=every)
     policy = Policy(
@@ -115,10 +106,6 @@ def command(
         max_age=max_age,
         max_size=max_size,
     )
-    if accept_rebuilt:
-        is_alone = policy.is_empty and not (empty_trash or every or dry_run)
-        _accept(wanted, wait, is_alone=is_alone)
-        return
     now = time.time()
     due_after = _grace(grace) if empty_trash else None
     planned = prune.NOTHING  # where only the trash is emptied
@@ -189,16 +176,6 @@ def _grace(given: float | None) -> float:
             "delete what has been there for longer."
         )
     return grace
-
-
-def _accept(wanted: list[Place], wait: float, *, is_alone: bool) -> None:
-    """Let these archives be pruned again, and say so of each: the next plan shows what goes."""
-    if not is_alone:
-        raise WrongUsageError("--accept-rebuilt takes the SESSION by name, and nothing else.")
-    for where in wanted:
-        name, is_new = printable(where.session), prune.accept_rebuilt(where, wait)
-        said = "may be pruned again." if is_new else "never lost its pins."
-        streams.message(f"The archive of {name} {said}")
 
 
 def _check_clock(now: float, *, by_age: bool, dry_run: bool) -> list[Outcome]:

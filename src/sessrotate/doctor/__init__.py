@@ -221,8 +221,6 @@ def _not_listed(found: State, say: Say) -> Iterator[Finding]:
 def _sealed(found: State, say: Say) -> Iterator[Finding]:
     """Yield what is wrong with an archive's sealed segments and its trash."""
     due = trash.due_of(found, 0, 0)
-    if due.is_rebuilt:
-        yield say("rebuilt")
     if due.left:
         yield say("interrupted: pruning", why=due.left)
 

@@ -66,7 +66,8 @@ def plan(found: State) -> Recovery:
         return Recovery(
             "rebuild",
             f"The {names.MANIFEST} of the archive is gone or damaged: the next run rebuilds it.",
-            f"Rebuilt the {names.MANIFEST} of the archive from its segments.",
+            f"Rebuilt the {names.MANIFEST} of the archive from its segments, and pinned them all: "
+            f"`sessrotate unpin {printable(found.place.session)}` lets your rules apply again.",
         )
     if found.intent is not None:
         return _of_intent(found, found.intent)

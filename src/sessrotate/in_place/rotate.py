@@ -450,6 +450,5 @@ def _manifest(planned: RotationPlan, found: State, sealed: tuple[SealedSegment, 
         source_bytes=planned.newest.span.start,
         source_digest=None,
         segments=(*planned.archived, *sealed),
-        is_rebuilt=bool(planned.archived and found.listed and found.listed.is_rebuilt),
         project=found.place.project,
     )

@@ -6,15 +6,15 @@ new live file finds what it goes on from, too.
 
 A manifest is made again only from what proves itself. Every segment's header must fit its
 neighbours, the live file's header must end the chain, and every body must have its digest; else
-there is no manifest. What only the lost one said (pins, notes, when segments were pruned) stays
-unknown, and it is marked as made again: nothing is pruned by it before its owner agrees.
+there is no manifest. What only the lost one said (pins, notes, what was pruned) stays unknown, so
+every segment is pinned: none is pruned before its owner agrees.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -22,8 +22,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessrotate import clients, fs, names, units
-from sessrotate.archive import clock, misfits
+from sessrotate import clients, fs, names
+from sessrotate.archive import misfits
 from sessrotate.archive.live_tail import first_line
 from sessrotate.archive.state import State
 from sessrotate.clients.common import listed
@@ -31,7 +31,7 @@ from sessrotate.errors import DamagedError, InUseError, printable
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
 from sessrotate.in_place import obstacles
-from sessrotate.model import Boundary, Pruned, SealedSegment, Segment, Span
+from sessrotate.model import Boundary, SealedSegment, Segment, Span
 from sessrotate.segments import (
     SegmentFile,
     SegmentSet,
@@ -173,8 +173,8 @@ def _check_room(copying: Copying) -> None:
 
 # ── a manifest that is lost or damaged ────────────────────────────────────────────────────────────
 
-LOST_RULE: Final = "before its manifest was lost"
-"""Of the tombstones of segments that are in the trash."""
+_PIN: Final = "its manifest was lost"
+"""The note of the pins that every segment gets."""
 
 
 def is_manifest_lost(found: State) -> bool:
@@ -201,21 +201,16 @@ def _trashed(found: State) -> list[str]:
 def rebuild_manifest(found: State) -> None:
     """Put a new manifest in the place of the one that was lost; a damaged one is kept beside it.
 
-    Segments in the trash get their tombstones back, as if they were pruned now. Raises DamagedError
-    and changes nothing if the segments do not prove themselves.
+    Segments in the trash move to the archive. Raises DamagedError, and makes no manifest, if the
+    segments do not prove themselves.
     """
-    archive, pruned = found.place.archive, _trashed(found)
-    if pruned:
-        fs.move_files(archive / names.TRASH, pruned, archive)
-    try:
-        data = manifest.dump(_made(found, frozenset(pruned)))
-        manifest.parse(data)  # or whoever finds it would make it again, and again
-    except DamagedError:
-        fs.move_files(archive, pruned, archive / names.TRASH)
-        raise
+    archive, trashed = found.place.archive, _trashed(found)
+    if trashed:
+        fs.move_files(archive / names.TRASH, trashed, archive)
+        fs.remove_folder(archive / names.TRASH)
+    data = manifest.dump(_made(found, trashed))
+    manifest.parse(data)  # or whoever finds it would make it again, and again
     _replace(found, data)
-    if pruned:
-        fs.move_files(archive, pruned, archive / names.TRASH)
 
 
 def as_if_rebuilt(found: State) -> State:
@@ -226,7 +221,7 @@ def as_if_rebuilt(found: State) -> State:
     """
     if _trashed(found):
         return found
-    made = _made(found, frozenset())
+    made = _made(found)
     return replace(found, manifest=made, listed=made, problem=None)
 
 
@@ -239,11 +234,12 @@ def _replace(found: State, data: bytes) -> None:
     fs.create_file_at_once(path, data)
 
 
-def _made(found: State, pruned: Collection[str]) -> Manifest:
-    """Return the manifest that was lost; every segment is read for it.
+def _made(found: State, moved: Sequence[str] = ()) -> Manifest:
+    """Return the manifest that was lost, with every segment pinned; each is read for it.
 
-    Those of these names were pruned. What only a scan would tell (when a segment's last record was
-    written) stays unknown. Raises DamagedError if the segments do not prove themselves.
+    `moved` are the names of those that came to the archive since it was opened. What only a scan
+    would tell (when a segment's last record was written) stays unknown. Raises DamagedError if the
+    segments do not prove themselves.
     """
     place, header = found.place, found.header
     if header is None:
@@ -255,11 +251,11 @@ def _made(found: State, pruned: Collection[str]) -> Manifest:
             "FOLDER` brings it back."
         )
     first = names.segment_file(place.session, "numbered", 0)
-    folder = header_chain.Folder(place.archive, found.listing.union(pruned))
+    folder = header_chain.Folder(place.archive, found.listing.union(moved))
     segments = header_chain.from_headers(folder, first, header)
     for problem in segments.problems:
         raise DamagedError(problem.detail)
-    at, sealed = units.written(clock.stamp()), list[SealedSegment]()
+    sealed = list[SealedSegment]()
     for part in segments.parts:
         sealed.append(_sealed_of(segments, part, sealed[-1].segment.span.end if sealed else 0))
     return Manifest(
@@ -268,11 +264,7 @@ def _made(found: State, pruned: Collection[str]) -> Manifest:
         layout="numbered",
         source_bytes=header.start,
         source_digest=None,
-        segments=tuple(
-            replace(entry, pruned=Pruned(at, LOST_RULE)) if part.file in pruned else entry
-            for entry, part in zip(sealed, segments.parts, strict=True)
-        ),
-        is_rebuilt=True,
+        segments=tuple(sealed),
         project=place.project,
     )
 
@@ -297,4 +289,4 @@ def _sealed_of(segments: SegmentSet, part: SegmentFile, start: int) -> SealedSeg
         last_timestamp=None,
         is_cut=boundary is not told,
     )
-    return SealedSegment(segment, tally.digest, tally.lines, part.codec)
+    return SealedSegment(segment, tally.digest, tally.lines, part.codec, pin=_PIN)

@@ -103,8 +103,6 @@ def _kept(dues: Sequence[Due], grace: float) -> str:
     """Say what stays of what was pruned, and of the archives of restored sessions, and why."""
     kept = sum(each.kept for each in dues)
     why = [f"their grace period of {units.span(grace)} is not over"] if grace else []
-    if any(each.is_rebuilt and each.kept for each in dues):
-        why.append("their manifest was lost (`prune SESSION --accept-rebuilt`)")
     if any(each.is_owed and each.kept for each in dues):
         why.append("their session was restored and is not whole any more (`sessrotate restore`)")
     why.append("something still needs them (see `doctor`)")

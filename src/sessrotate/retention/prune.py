@@ -40,30 +40,23 @@ from sessrotate.system import disk_use, in_use
 # ── pins ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def accept_rebuilt(where: Place, wait: float) -> bool:
-    """Let an archive whose manifest was made again be pruned; tell whether it was such a one.
-
-    `wait` is how many seconds to wait for the session's lock. The pins that it has by now count.
-    """
-    with trash.begin(where, wait) as listed:
-        if listed.is_rebuilt:
-            trash.replace_segments(where, replace(listed, is_rebuilt=False), {})
-    return listed.is_rebuilt
-
-
-def pin(where: Place, index: int, note: str | None, wait: float) -> None:
+def pin(where: Place, index: int | None, note: str | None, wait: float) -> None:
     """Pin a segment with a note, which may be empty; with None, unpin it.
 
-    `wait` is how many seconds to wait for the session's lock. Raises WrongUsageError if there is
-    no such segment, or the note is too long.
+    Without an `index`, that is done to all segments. `wait` is how many seconds to wait for the
+    session's lock. Raises WrongUsageError if there is no such segment, or the note is too long.
     """
     if note is not None and len(note) > MAX_NOTE:
         raise WrongUsageError(f"The note is too long: it can have {MAX_NOTE} characters.")
     with trash.begin(where, wait) as listed:
-        entry = next((each for each in listed.segments if each.segment.index == index), None)
-        if entry is None or entry.pruned is not None:
+        changed = {
+            entry.segment.index: replace(entry, pin=note)
+            for entry in listed.segments
+            if entry.pruned is None and index in {None, entry.segment.index}
+        }
+        if index is not None and not changed:
             raise WrongUsageError(f"{printable(where.session)} has no sealed segment {index}.")
-        trash.replace_segments(where, listed, {index: replace(entry, pin=note)})
+        trash.replace_segments(where, listed, changed)
 
 
 # ── pruning ──────────────────────────────────────────────────────────────────────────────────
@@ -265,8 +258,6 @@ def _look(where: Place) -> Iterator[Holding]:
             held = "a rotation of its session is unfinished"
         if any(in_use.clients(where)):
             held = "a client is running its session"
-        if listed.is_rebuilt:
-            held = trash.REBUILT
         if restored.is_owed(found):
             held = "it was restored, and is not whole any more (`sessrotate restore` mends that)"
         if found.problem is not None:  # what helps may need every segment

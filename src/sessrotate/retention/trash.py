@@ -20,7 +20,6 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,9 +38,6 @@ from sessrotate.segments.manifest import Manifest
 from sessrotate.system import disk_use, locks
 
 # ── a change to the sealed segments of an archive, under the session's lock ──────────────────────
-
-REBUILT: Final = "its pins were lost with its manifest (--accept-rebuilt allows pruning)"
-"""Why nothing of an archive is pruned or freed before its owner agrees."""
 
 
 class Unsettled(Struct, frozen=True):
@@ -243,8 +239,7 @@ class Due(Struct, frozen=True):
 
     `files` are pruned segments, `restored` what is left of the archive of a session that is whole
     again, and `kept` how many bytes of the two stay. `strangers` are files in the trash that were
-    never pruned; `left` is what an interrupted run left to be settled. `is_rebuilt`: the manifest
-    was lost, so no pruned segment is freed before its owner agrees. `is_owed`: the session was
+    never pruned; `left` is what an interrupted run left to be settled. `is_owed`: the session was
     restored and is not whole any more, so none is freed before it is.
     """
 
@@ -254,7 +249,6 @@ class Due(Struct, frozen=True):
     strangers: tuple[str, ...]
     left: Unsettled
     restored: Restored | None = None
-    is_rebuilt: bool = False
     disk: int = 0
     kept: int = 0
     is_owed: bool = False
@@ -319,7 +313,7 @@ def due_of(
         known = found.manifest
         left = unsettled(where, known, found.listing, there)
     pruned, is_owed = _pruned(known), restored.is_owed(found)
-    is_held = is_owed or known.is_rebuilt or found.problem is not None  # a repair may need them
+    is_held = is_owed or found.problem is not None  # a repair may need them
     files = tuple(
         name
         for name, at in pruned.items()
@@ -329,9 +323,7 @@ def due_of(
     freed = sum(there[name] for name in files)
     kept = sum(there[name] for name in pruned.keys() & there.keys()) - freed
     disk = disk_use.of(*_with_folder(folder(where), files))
-    return Due(
-        where, files, freed, strangers, left, None, known.is_rebuilt, disk, kept, is_owed=is_owed
-    )
+    return Due(where, files, freed, strangers, left, None, disk, kept, is_owed=is_owed)
 
 
 def _with_folder(top: Path, going: Collection[str]) -> Iterator[Path]:

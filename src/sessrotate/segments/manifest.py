@@ -45,7 +45,7 @@ class Manifest(Struct, frozen=True):
 
     An archive goes on growing at its live file, so nothing says the digest of it all: None.
     `project` is what the folder of that live file is called among projects, None outside of an
-    archive. `is_rebuilt`: it was lost and made again, without the pins and notes that it had.
+    archive.
     """
 
     session: str
@@ -54,7 +54,6 @@ class Manifest(Struct, frozen=True):
     source_bytes: Count
     source_digest: Digest | None
     segments: tuple[SealedSegment, ...]
-    is_rebuilt: bool = False
     project: str | None = None
 
     def file_of(self, entry: SealedSegment) -> str:
@@ -75,7 +74,6 @@ def _head_line(manifest: Manifest) -> bytes:
         "client": manifest.client,
         "layout": manifest.layout,
         "source": {"bytes": manifest.source_bytes, "digest": manifest.source_digest},
-        **({"rebuilt": True} if manifest.is_rebuilt else {}),
         **({} if manifest.project is None else {"project": manifest.project}),
     }
     return json.dumps(head)[:-1].encode() + b', "segments": [\n'
@@ -187,8 +185,7 @@ def _head(line: bytes) -> Manifest:
     """Return the manifest without segments that a first line is; raise as `_sealed` does."""
     head = json.loads(line + b"]}")
     source = {f"source_{key}": value for key, value in head["source"].items()}
-    rebuilt = {"is_rebuilt": head.get("rebuilt", False)}
-    return msgspec.convert({**head, **source, "segments": (), **rebuilt}, Manifest)
+    return msgspec.convert({**head, **source, "segments": ()}, Manifest)
 
 
 def _sealed(entry: Any) -> SealedSegment:
