@@ -34,6 +34,10 @@ TRASH: Final = "trash"
 ARCHIVED: Final = "archived"
 """In an archive: the folder of a session that was put away, and the start of its drafts."""
 
+PACKED: Final = ".sessrotate.zst"
+"""The end of the name of a file of a session put away that was compressed there, and of no other:
+what a client or a person called `.zst` stays as it is."""
+
 RECORD: Final = "record.json"
 """In an archive: where its session stands, unless it is simply rotated."""
 
@@ -150,12 +154,12 @@ def session_of(file_name: str) -> str:
 
 
 def uncompressed(parts: Sequence[str]) -> str:
-    """Return the last of a path's parts without `.zst`, if it is below the folder `archived`.
+    """Return the last of a path's parts without `PACKED`, if it is below the folder `archived`.
 
-    Elsewhere, a name that ends so is a segment's. The path of the folder where we are has no parts.
+    The path of the folder where we are has no parts.
     """
     name = parts[-1] if parts else ""
-    return name.removesuffix(CODEC_SUFFIX["zstd"]) if ARCHIVED in parts else name
+    return name.removesuffix(PACKED) if ARCHIVED in parts else name
 
 
 def possible_sessions(file_name: str) -> tuple[str, ...]:

@@ -76,7 +76,6 @@ away: Final = st.builds(
     st.sampled_from(get_args(AwayStep)),
     anything,
     st.text(st.characters(), max_size=64),
-    st.lists(anything).map(tuple),
     st.booleans(),
 )
 times: Final = st.datetimes().map(lambda at: f"{at:%Y-%m-%dT%H:%M:%SZ}".rjust(20, "0"))
@@ -291,7 +290,7 @@ def an_archive(folder: Path, said: bytes | None, *files: str) -> Path:
         (None, [], None, None),
         (None, ["agent-a.jsonl"], None, None),
         (None, ["s.jsonl"], "archived", None),
-        (None, ["s.jsonl.zst", "agent-a.jsonl"], "archived", None),
+        (None, ["s.jsonl.sessrotate.zst", "agent-a.jsonl"], "archived", None),
         (b"{", [], None, UNKNOWN),
         (b"{", ["agent-a.jsonl"], "unarchiving", UNKNOWN),
         (b"{", ["s.jsonl"], "archived", None),
@@ -316,15 +315,6 @@ def test_a_record_that_can_be_read_counts_whatever_the_files_are(tmp_path: Path)
     said = Record("s", "-p", restored="", waiting=(Waiting(1, MARK, 2, 3),))
     archive = an_archive(tmp_path, record.dump(said), "s.jsonl")
     assert record.told(archive) == record.read(archive) == said
-
-
-def test_which_files_were_compressed_is_told_by_their_frames(tmp_path: Path) -> None:
-    archive = an_archive(tmp_path, None, "s.jsonl.zst", "s/b.zst", "s/c", "s/c.zst", "a/none.zst")
-    (archive / "archived" / "a" / "none.zst").write_bytes(b"no frame")
-    away = record.told(archive).away
-    assert away is not None
-    assert away.own == ("a/none.zst", "s/c.zst")
-    assert away.is_plain
 
 
 @pytest.mark.parametrize("link", ["archive", "archives", "archived"])

@@ -66,7 +66,7 @@ def test_transcripts_are_found_while_the_session_is_put_away(home: Home, *, is_l
     for path in home.live.parent.rglob("agent-*.jsonl") if is_long else ():
         write(path, path.read_bytes() + transcript("long " * 20_000))
     assert called("archive", ID).code == 0
-    assert any(home.archive.rglob("agent-*.jsonl.zst")) == is_long
+    assert any(home.archive.rglob("agent-*.jsonl.sessrotate.zst")) == is_long
     hits = [json.loads(line) for line in called("search", WORDS, "--json").out.splitlines()]
     assert sorted(hit["text"] for hit in hits) == sorted(WORDS.split("|"))
     for line in called("search", WORDS).out.splitlines():
@@ -83,7 +83,7 @@ def test_a_damaged_transcript_of_a_session_that_was_put_away_is_named(home: Home
     path = home.live.parent / "agent-a1.jsonl"
     write(path, path.read_bytes() + transcript("long " * 20_000))
     assert called("archive", ID).code == 0
-    (away,) = home.archive.rglob("agent-*.jsonl.zst")
+    (away,) = home.archive.rglob("agent-*.jsonl.sessrotate.zst")
     write(away, away.read_bytes()[:-8] + b"damaged!")
     ended = called("search", "beside-it")
     assert ended.code == 74

@@ -90,7 +90,8 @@ VALUES: Final[tuple[object, ...]] = (
 NAMES: Final = (
     "pack", "live.partial", "record.json", "record.json.partial", "manifest.json",
     "manifest.json.partial", "trash", "archived", f"{ID}.jsonl", f"{ID}.1.jsonl",
-    f"{ID}.2.jsonl.zst", f"{ID}.9.jsonl", f"archived/{ID}.jsonl", f"archived/{ID}.jsonl.zst",
+    f"{ID}.2.jsonl.zst", f"{ID}.9.jsonl", f"archived/{ID}.jsonl",
+    f"archived/{ID}.jsonl.sessrotate.zst",
     f"archived/{ID}/subagents/agent-a.jsonl", f"trash/{ID}.jsonl", f"trash/{ID}.1.jsonl",
     "waiting", "waiting/1",
 )  # fmt: skip

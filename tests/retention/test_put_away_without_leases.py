@@ -70,7 +70,7 @@ def test_it_is_compressed_when_it_has_been_quiet_for_a_day(home: Home) -> None:
     aged(home, 1.1 * DAY)
     assert home.where in put_away.wanted(None, None, time.time(), 0)
     put_away.put_away(home.where, 1)
-    assert away(home).name == f"{ID}.jsonl.zst"
+    assert away(home).name == f"{ID}.jsonl.sessrotate.zst"
     assert home.where not in put_away.wanted(None, None, time.time(), 0)
     bring_back.bring_back(home.where, 1)
     assert home.live.read_bytes() == DATA

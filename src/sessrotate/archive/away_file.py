@@ -41,7 +41,7 @@ def _told(place: Place) -> Record:
         is_recorded = os.path.lexists(place.archive / names.RECORD)
         return found if is_recorded else replace(found, away=None)  # it was not put away
     if path is not None and found.away is None and found.intent is None:
-        return replace(found, away=record.by_files(place.archive, place.session))
+        return replace(found, away=PutAway("archived", ""))
     if path is not None and found.away is not None and path.name != place.live.name:
         return replace(found, away=replace(found.away, standing="archived"))
     return found

@@ -7,7 +7,7 @@ are compared with what is there, and never opened. No record means that nothing 
 
 Whoever changes it: `in_place.swap.change_record` is the one writer, under the session's lock. A
 field that is added has a default, or older records are damaged; what it may hold, `_is_sound`
-checks. A record can be lost, damaged or put back at any time: `_TOLD` has what counts then.
+checks. A record can be lost, damaged or put back at any time: `told` says what counts then.
 
 Whether an interrupted swap took place, and what the next run does about it, is a table. It is
 decided by what the files hold, never by a number or a time. The first row that fits counts.
@@ -17,7 +17,7 @@ decided by what the files hold, never by a number or a time. The first row that 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -26,12 +26,11 @@ from msgspec import Meta, Struct
 
 from sessrotate import names, units
 from sessrotate.errors import DamagedError, SessrotateError
-from sessrotate.model import CODECS, Count, Digest, SealedSegment, Span
+from sessrotate.model import Count, Digest, SealedSegment, Span
 from sessrotate.parsing import json_typed
 from sessrotate.segments import load
 from sessrotate.segments.manifest import Manifest
 from sessrotate.system.digest import Fingerprint
-from sessrotate.system.source import Source
 
 Operation = Literal["rotate", "restore"]
 
@@ -45,8 +44,6 @@ _MOST_SEGMENTS: Final = 1_000_000
 
 UNKNOWN: Final = "unknown"
 """Since when a live file is whole whose record is damaged."""
-
-_ZST: Final = names.CODEC_SUFFIX["zstd"]
 
 AwayStep = Literal["archiving", "archived", "unarchiving"]
 """How far a session was put away, or brought back."""
@@ -131,15 +128,13 @@ class Intent(Struct, frozen=True):
 class PutAway(Struct, frozen=True):
     """A session that was put away, or is on its way there or back, since when (ISO 8601, UTC).
 
-    `used` is when its last record was written, empty where none says. In the archive, a file that
-    ends in `.zst` is one that was compressed there, but for those that were the client's `own`.
-    `is_plain` says that one of its files may have yet to be.
+    `used` is when its last record was written, empty where none says. `is_plain` says that one of
+    its files may have yet to be compressed.
     """
 
     standing: AwayStep
     at: str
     used: Annotated[str, Meta(max_length=64)] = ""
-    own: tuple[str, ...] = ()
     is_plain: bool = True
 
 
@@ -213,12 +208,12 @@ def told(archive: Path) -> Record:
     if is_there:
         with suppress(SessrotateError, OSError):
             return read(archive)
-    held: _Held = "nothing" if not is_any else "others"
-    if is_any and away(archive, session) is not None:
-        held = "live file"
-    standing, restored = _TOLD["damaged" if is_there else "lost", held]
-    put_away = None if standing is None else by_files(archive, session, standing)
-    return Record(session, away=put_away, restored=restored)
+    if away(archive, session) is not None:
+        return Record(session, away=PutAway("archived", ""))
+    if is_there:  # it may be that of a restored session, which nothing but its owner rotates
+        coming = PutAway("unarchiving", "") if is_any else None
+        return Record(session, away=coming, restored=UNKNOWN)
+    return Record(session)
 
 
 def is_behind_link(archive: Path) -> bool:
@@ -226,52 +221,13 @@ def is_behind_link(archive: Path) -> bool:
     return os.path.islink(archive) or os.path.islink(archive.parent)  # noqa: PTH114 - never raises
 
 
-def by_files(archive: Path, session: str, standing: AwayStep = "archived") -> PutAway:
-    """Return how a session was put away, as the files in its archive tell it."""
-    live = names.segment_file(session, "numbered", 0, "zstd")
-    own = (file for file in _own(archive / names.ARCHIVED) if file != live)
-    return PutAway(standing, "", own=tuple(own))
-
-
-_Held = Literal["nothing", "others", "live file"]
-"""What is in `archived` of a session that was put away."""
-
-_TOLD: Final[dict[tuple[Literal["lost", "damaged"], _Held], tuple[AwayStep | None, str | None]]] = {
-    ("lost", "nothing"): (None, None),
-    ("lost", "others"): (None, None),
-    ("lost", "live file"): ("archived", None),
-    # It may be that of a restored session, which nothing but its owner rotates.
-    ("damaged", "nothing"): (None, UNKNOWN),
-    ("damaged", "others"): ("unarchiving", UNKNOWN),
-    ("damaged", "live file"): ("archived", None),
-}
-"""How far a session was put away, and since when it is whole, where no record says it."""
-
-
 def away(archive: Path, session: str) -> Path | None:
     """Return the live file of a session that was put away, plain or compressed, if it is there."""
     if os.path.islink(folder := archive / names.ARCHIVED):  # noqa: PTH114 - as above
         return None
-    files = (folder / names.segment_file(session, "numbered", 0, codec) for codec in CODECS)
+    plain = folder / f"{session}{names.SUFFIX}"
+    files = (plain, plain.with_name(plain.name + names.PACKED))
     return next(filter(os.path.lexists, files), None)
-
-
-def _own(folder: Path) -> Iterator[str]:
-    """Yield the files below a folder that end in `.zst`, and were not compressed here, in order.
-
-    They are no frame that says how much it holds; or there is a plain one beside.
-    """
-    from sessrotate.system import zstd  # noqa: PLC0415 - hardly ever needed
-
-    for here, folders, files in () if folder.is_symlink() else os.walk(folder):
-        folders.sort()
-        for name in sorted(name for name in files if name.endswith(_ZST)):
-            file = os.path.relpath(os.path.join(here, name), folder)  # noqa: PTH118 - text
-            size = None
-            with suppress(SessrotateError), Source.inside(folder, file) as source:
-                size = zstd.content_size(source.fd)
-            if size is None or name.removesuffix(_ZST) in files:
-                yield file
 
 
 def _is_sound(told: Record) -> bool:

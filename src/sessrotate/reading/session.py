@@ -15,7 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from sessrotate import clients, find
+from sessrotate import clients, find, names
 from sessrotate.archive import away_file
 from sessrotate.clients.preview import Agent, Title
 from sessrotate.clients.protocol import Reader
@@ -56,7 +56,8 @@ class Session:
     def __init__(self, path: Path, holder: Holder, on_gap: OnGap | None = None) -> None:
         """`holder` has the session that somebody meant by a path. Raises as its `segments` does."""
         found, client = holder.state, holder.client
-        self.id = client.session_of(path.name) if holder.session is None else holder.session
+        name = names.uncompressed(path.parts)
+        self.id = client.session_of(name) if holder.session is None else holder.session
         self.path = path if found is None else found.place.live
         self.beside = self.path if found is None else away_file.away(found.place) or self.path
         self.client = client.NAME

@@ -24,12 +24,13 @@ from sessrotate import fs, names, units
 from sessrotate.archive import away_file
 from sessrotate.archive.place import Place
 from sessrotate.archive.record import AwayStep, PutAway
-from sessrotate.errors import DamagedError, RefusedError, SessrotateError, StorageError, printable
+from sessrotate.errors import DamagedError, SessrotateError, StorageError, printable
 from sessrotate.fs import replacing
 from sessrotate.fs.replacing import Replacement
 from sessrotate.in_place import obstacles, swap, waiting
 from sessrotate.in_place.obstacles import Need
 from sessrotate.model import Span
+from sessrotate.names import PACKED
 from sessrotate.system import locks, zstd
 from sessrotate.system.digest import Fingerprint
 from sessrotate.system.source import Source
@@ -41,9 +42,6 @@ _PLENTY: Final = 4 * replacing.BATCH
 
 UNPACKED: Final = "what is unpacked"
 """What restoring it needs room for."""
-
-_MOST_OWN: Final = 1_000
-"""Files of the client's own that end in `.zst`, at most: the note has their names."""
 
 _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
@@ -87,22 +85,9 @@ def sizes(paths: Iterable[Path]) -> dict[Path, int]:
     return found
 
 
-def write_standing(
-    place: Place, standing: AwayStep, used: str | None = None, items: Iterable[str] = ()
-) -> PutAway:
-    """Record where the session stands; return that.
-
-    `used` is the time of its last record, `items` the names in the client's folder that are moved.
-    """
-    was, top = away_file.note(place), place.live.parent
-    found = (str(path.relative_to(top)) for path in sizes(top / name for name in items))
-    own = {*(() if was is None else was.own), *(file for file in found if file.endswith(_ZST))}
-    if len(own) > _MOST_OWN:
-        name = printable(place.session)
-        raise RefusedError(
-            f"{name} has more than {_MOST_OWN:,} files that end in {_ZST}: move some of them away."
-        )
-    note = PutAway(standing, units.written(time.time()), (used or "")[:64], tuple(sorted(own)))
+def write_standing(place: Place, standing: AwayStep, used: str | None = None) -> PutAway:
+    """Record where the session stands; return that. `used` is the time of its last record."""
+    note = PutAway(standing, units.written(time.time()), (used or "")[:64])
     swap.change_record(place, away=note)
     return note
 
@@ -129,7 +114,7 @@ def compress(place: Place, note: PutAway, progress: Callable[[int], None]) -> No
     The caller holds the session's lock; `progress` is given how many bytes are done. Raises
     OSError as the system reports; files that are not compressed by then stay plain.
     """
-    top, pending, since_ns = folder(place), to_compress(place, note), _since(note)
+    top, pending, since_ns = folder(place), to_compress(place), _since(note)
     done = made = 0
 
     def write(file: str, draft: fs.Draft) -> bool:
@@ -145,7 +130,7 @@ def compress(place: Place, note: PutAway, progress: Callable[[int], None]) -> No
     with _folder_times(top):
         for batch in replacing.batches(pending, pending.__getitem__, limit):
             files = [
-                _replacement(place, number, f"{file}{_ZST}", partial(write, file), file)
+                _replacement(place, number, f"{file}{PACKED}", partial(write, file), file)
                 for number, file in enumerate(batch)
             ]
             made += replacing.replace_files(files)
@@ -153,7 +138,7 @@ def compress(place: Place, note: PutAway, progress: Callable[[int], None]) -> No
         swap.change_record(place, away=replace(note, is_plain=False))
 
 
-def to_compress(place: Place, note: PutAway) -> dict[str, int]:
+def to_compress(place: Place) -> dict[str, int]:
     """Return the files of a session put away that are worth compressing, and their bytes."""
     top = folder(place)
     return {
@@ -163,7 +148,6 @@ def to_compress(place: Place, note: PutAway) -> dict[str, int]:
         and status.st_nlink == 1
         and status.st_size >= (1 if file == place.live.name else LEAST)
         and os.access(top / file, os.R_OK)
-        and f"{file}{_ZST}" not in note.own
     }
 
 
@@ -193,7 +177,7 @@ def is_due(place: Place, note: PutAway) -> bool:
 
     A lease proves that nobody writes to it; where there are none, it must be quiet for a day.
     """
-    for file in to_compress(place, note) if note.is_plain else ():
+    for file in to_compress(place) if note.is_plain else ():
         with suppress(SessrotateError, OSError), Source.inside(folder(place), file) as source:
             if _asked(source, _since(note)) != "busy":
                 return True
@@ -252,14 +236,14 @@ def _fill(source: Source, draft: fs.Draft, file: str) -> None:
             read.update(data)
     if read.digest != written.digest:
         raise StorageError(
-            f"{printable(file)}{_ZST} does not read back as it was written: the disk is failing."
+            f"{printable(file)}{PACKED} does not read back as it was written: the disk is failing."
         )
 
 
 # ── decompressing ────────────────────────────────────────────────────────────────────────────────
 
 
-def packed(place: Place, note: PutAway) -> dict[str, int]:
+def packed(place: Place) -> dict[str, int]:
     """Return the files of a session put away that are there compressed, and how much each holds.
 
     They are named as when they are plain; after a crash they may be there plain, too. Raises
@@ -267,26 +251,26 @@ def packed(place: Place, note: PutAway) -> dict[str, int]:
     """
     found, top = dict[str, int](), folder(place)
     for file in sorted(regular(place)):
-        if file.endswith(_ZST) and file not in note.own:
+        if file.endswith(PACKED):
             with Source.inside(top, file) as source:
-                found[file.removesuffix(_ZST)] = away_file.plain_size(source.fd, file)
+                found[file.removesuffix(PACKED)] = away_file.plain_size(source.fd, file)
     return found
 
 
-def decompress(place: Place, note: PutAway, progress: Callable[[int], None]) -> None:
+def decompress(place: Place, progress: Callable[[int], None]) -> None:
     """Make all files plain again, as they were. The caller holds the session's lock.
 
     Raises DamagedError if a file has changed, StorageError if there is no room.
     """
     there, top, done = regular(place), folder(place), 0
-    found = packed(place, note)
+    found = packed(place)
     pending = {file: size for file, size in found.items() if file not in there}
     obstacles.check_room(place.config, Need(sum(pending.values()), UNPACKED))
 
     def write(file: str, draft: fs.Draft) -> bool:
         nonlocal done
-        with Source.inside(top, f"{file}{_ZST}") as source:
-            for piece in away_file.decompressed(source.fd, f"{file}{_ZST}"):
+        with Source.inside(top, f"{file}{PACKED}") as source:
+            for piece in away_file.decompressed(source.fd, f"{file}{PACKED}"):
                 draft.append(piece)
             draft.become_like(source.fd)
             draft.take_times(source.fd)
@@ -296,11 +280,11 @@ def decompress(place: Place, note: PutAway, progress: Callable[[int], None]) -> 
 
     with _folder_times(top):
         for file in found.keys() - pending.keys():
-            path = top / f"{file}{_ZST}"
+            path = top / f"{file}{PACKED}"
             fs.remove_files(path.parent, [path.name])
         for batch in replacing.batches(pending, pending.__getitem__):
             files = [
-                _replacement(place, number, file, partial(write, file), f"{file}{_ZST}")
+                _replacement(place, number, file, partial(write, file), f"{file}{PACKED}")
                 for number, file in enumerate(batch)
             ]
             replacing.replace_files(files)

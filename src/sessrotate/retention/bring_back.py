@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
-from typing import Final
 
 from msgspec import Struct
 
@@ -25,8 +24,6 @@ from sessrotate.in_place import aside, recover, swap, waiting
 from sessrotate.in_place.obstacles import read_only
 from sessrotate.retention import away_files
 from sessrotate.system import locks
-
-_ZST: Final = names.CODEC_SUFFIX["zstd"]
 
 
 def bring_back(
@@ -51,7 +48,7 @@ def bring_back(
             name = printable(where.session)
             raise InUseError(f"{name} is not put away any more: it was brought back meanwhile.")
         _check_free(where)
-        away_files.decompress(where, note, progress)
+        away_files.decompress(where, progress)
         size = away_files.size(away_files.folder(where)) + _here(where, note)
         if touch is not None:
             away_files.date_all(where, int(touch * 1e9))
@@ -90,11 +87,11 @@ def plan(where: Place) -> Away | None:
         _check_free(where)
         every = away_files.files(away_files.folder(where))
         sizes = {file: status.st_size for file, status in every}
-        found = away_files.packed(where, note)
-        others = sizes.keys() - {f"{file}{_ZST}" for file in found}
+        found = away_files.packed(where)
+        others = sizes.keys() - {f"{file}{names.PACKED}" for file in found}
         pending = found.keys() - sizes.keys()
         unpacked = sum(found[file] for file in pending)
-        packed = sum(sizes[f"{file}{_ZST}"] for file in pending)
+        packed = sum(sizes[f"{file}{names.PACKED}"] for file in pending)
         plain = sum(sizes[file] for file in others)
         return Away(plain + unpacked + _here(where, note), packed, unpacked)
 
@@ -114,8 +111,8 @@ def move_back(where: Place, *, keeps: bool = False) -> Path | None:
     Raises FileExistsError if something has one of the names. With `keeps`, the live file put away
     is kept aside if that is its name; returns where.
     """
-    if (note := away_file.note(where)) is not None:  # no compressed file goes back
-        away_files.decompress(where, note, lambda _done: None)
+    if away_file.note(where) is not None:  # no compressed file goes back
+        away_files.decompress(where, lambda _done: None)
     kept = None
     for name in _ours(where):
         away, back = away_files.folder(where) / name, where.live.parent / name
@@ -169,7 +166,7 @@ def listing(folder: Path) -> list[str]:
 def _check_free(where: Place) -> None:
     """Raise RefusedError if a name is not free, DamagedError if the live file is lost."""
     taken = []
-    for name in dict.fromkeys(name.removesuffix(_ZST) for name in _ours(where)):
+    for name in dict.fromkeys(name.removesuffix(names.PACKED) for name in _ours(where)):
         path, away = where.live.parent / name, away_files.folder(where) / name
         if os.path.lexists(path) and not (
             os.path.lexists(away) and os.path.samestat(path.lstat(), away.lstat())
@@ -192,7 +189,7 @@ def _ours(where: Place) -> list[str]:
     """
 
     def is_ours(name: str) -> bool:
-        plain = name.removesuffix(_ZST)
+        plain = name.removesuffix(names.PACKED)
         return plain in {where.live.name, where.session} or where.client.beside.is_agent(plain)
 
     found = filter(is_ours, listing(away_files.folder(where)))

@@ -100,7 +100,7 @@ def put_away(
 
 def _compress(where: Place, note: PutAway, progress: Callable[[int], None]) -> None:
     def need() -> Need:
-        return sizes.rest(where, note).need
+        return sizes.rest(where).need
 
     what = "compress the session"
     with obstacles.told(what, where.archive, need), storage(what):
@@ -281,7 +281,7 @@ def _move_all(where: Place, wait: float) -> tuple[int, PutAway]:
         freed, used = _bytes(where, items), _seen(where, source).ended
         try:
             fs.create_folder(where.archive)
-            away_files.write_standing(where, "archiving", items=items)
+            away_files.write_standing(where, "archiving")
             fs.create_folder(away_files.folder(where))
             answer = in_use.lease_from_writers(source, wait)
             is_same = source.identity() == here

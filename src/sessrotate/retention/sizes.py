@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from sessrotate.archive import away_file
 from sessrotate.archive.place import Place
-from sessrotate.archive.record import PutAway
 from sessrotate.errors import SessrotateError
 from sessrotate.in_place import gain
 from sessrotate.in_place.gain import Forecast
@@ -113,16 +112,16 @@ def left_plain(where: Place) -> Forecast:
     with suppress(SessrotateError, OSError):
         note = away_file.note(where)
         if note is not None and note.standing == "archived" and away_files.is_due(where, note):
-            expected = rest(where, note)
+            expected = rest(where)
             if expected.gained > 0:
                 return expected
     return Forecast()
 
 
-def rest(where: Place, note: PutAway) -> Forecast:
+def rest(where: Place) -> Forecast:
     """Return about what compressing the plain files of a session put away gains and needs."""
     top = away_files.folder(where)
-    files = {top / file: size for file, size in away_files.to_compress(where, note).items()}
+    files = {top / file: size for file, size in away_files.to_compress(where).items()}
     after = compressed(files)
     gained = sum(files.values()) - sum(after.values())
     return Forecast(gained=gained, need=need((size, after[path]) for path, size in files.items()))

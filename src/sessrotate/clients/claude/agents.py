@@ -204,7 +204,7 @@ def _agent(path: Path, head: bytes, size: int) -> Agent:
     meta = _meta(path)
     said = asked(of_row(row)) or None
     return Agent(
-        id=names.session_of(path.name).removeprefix(AGENT),
+        id=_named(path).removeprefix(AGENT),
         path=path,
         bytes=size,
         call=text(meta, "toolUseId"),
@@ -213,9 +213,13 @@ def _agent(path: Path, head: bytes, size: int) -> Agent:
     )
 
 
+def _named(path: Path) -> str:
+    return names.session_of(names.uncompressed(path.parts))
+
+
 def _meta(path: Path) -> dict[str, Any]:
     with suppress(SessrotateError, ValueError, RecursionError):
-        with Source.itself(path.with_name(names.session_of(path.name) + _META)) as source:
+        with Source.itself(path.with_name(_named(path) + _META)) as source:
             found = json.loads(source.read_at(0, min(_META_BYTES, source.size())))
         return found if isinstance(found, dict) else {}
     return {}
