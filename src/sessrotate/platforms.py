@@ -59,9 +59,6 @@ class Platform:
     """Two names that exchange their files at once. Without it, a look comes before the rename, and
     what another program saves in between is lost: `fs.exact`."""
 
-    unnamed_files: bool
-    """`O_TMPFILE` (Linux). Without it, a kill leaves an unfinished file behind: `fs.files`."""
-
     attributes: Literal["xattr", "fcopyfile"] | None
     """How attributes and ACLs are kept. Without it, they are not seen: `fs.files`."""
 
@@ -101,7 +98,6 @@ def here() -> Platform:
     return Platform(
         leases=hasattr(fcntl, "F_SETLEASE"),
         exact_renames="renameat2" if is_linux else "renameatx_np" if is_mac else None,
-        unnamed_files=hasattr(os, "O_TMPFILE"),
         attributes="xattr" if hasattr(os, "listxattr") else attributes,
         flags=is_linux and sys.maxsize > 1 << 32,
         open_files="proc" if is_linux else "libproc" if is_mac else None,
@@ -118,7 +114,6 @@ def here() -> Platform:
 PORTABLE: Final = Platform(
     leases=False,
     exact_renames=None,
-    unnamed_files=False,
     attributes=None,
     flags=False,
     open_files=None,

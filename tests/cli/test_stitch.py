@@ -199,15 +199,11 @@ def test_a_reader_that_takes_its_time_gets_everything(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("signal_name", ["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize("named_until_done", [False, True])
-def test_an_interrupted_stitch_leaves_no_file(
-    signal_name: str, named_until_done: bool, numbered: Path
-) -> None:
+def test_an_interrupted_stitch_leaves_no_file(signal_name: str, numbered: Path) -> None:
     before = contents(numbered)
     program = patched(
         "import os, signal, sessrotate.fs as fs; append = fs.OutputFile.append\n"
-        + ("os.O_TMPFILE = os.O_DIRECTORY | os.O_EXCL\n" if named_until_done else "")
-        + "def interrupted(self, data):\n"
+        "def interrupted(self, data):\n"
         f"    os.kill(os.getpid(), signal.{signal_name})\n"
         "    append(self, data)\n"
         "fs.OutputFile.append = interrupted"
@@ -218,26 +214,11 @@ def test_an_interrupted_stitch_leaves_no_file(
     assert contents(numbered) == before
 
 
-WITHOUT_TMPFILE = patched("import os; os.O_TMPFILE = os.O_DIRECTORY | os.O_EXCL")
-
-
-def test_it_works_where_files_need_a_name(numbered: Path) -> None:
-    output = numbered.parent / "whole"
-    assert piped("stitch", numbered, "-o", output, program=WITHOUT_TMPFILE).code == 0
-    assert output.read_bytes() == DATA
-    (numbered / f"{ID}.1.jsonl").write_bytes(b"")
-    ended = piped("stitch", numbered, "-o", numbered.parent / "more", program=WITHOUT_TMPFILE)
-    assert_one_sentence(ended, 74)
-    assert names_in(numbered.parent) == ["set", "whole"]
-
-
 def test_the_file_is_for_its_owner_alone(numbered: Path) -> None:
     place = numbered.parent / "place"
     place.mkdir()
-    for name, program in (("one", (COMMAND,)), ("two", WITHOUT_TMPFILE)):
-        ended = piped("stitch", numbered, "-o", place / name, umask=0, program=program)
-        assert ended.code == 0
-        assert dict(modes(place))[name] == 0o600
+    assert piped("stitch", numbered, "-o", place / "one", umask=0).code == 0
+    assert dict(modes(place))["one"] == 0o600
 
 
 def test_a_folder_of_several_sessions_asks_for_one(numbered: Path) -> None:

@@ -18,35 +18,27 @@ from sessrotate import fs, platforms
 from sessrotate.fs import exact, files
 from support import homes
 from support.crash.changes import Faults
-from support.portable import lack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@pytest.fixture(params=["unnamed", "named"])
-def _both_kinds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "named":
-        lack(monkeypatch, "unnamed_files")
-
-
-@pytest.mark.usefixtures("_both_kinds")
 def test_an_output_file_is_not_there_until_it_is_published(tmp_path: Path) -> None:
     path = tmp_path / "out"
     with fs.OutputFile(path) as file:
         file.append(b"all of it")
         assert not path.exists()
+        (draft,) = tmp_path.iterdir()
+        assert (draft.name[:5], draft.suffix) == (".out.", ".partial")
         file.publish()
     assert path.read_bytes() == b"all of it"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.usefixtures("_both_kinds")
 def test_an_output_file_gets_its_name_where_there_are_no_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lack(monkeypatch, "unnamed_files")
     monkeypatch.setattr(os, "link", homes.failing(errno.EPERM))  # as exfat-fuse 1.3.0 answers
     for move in (exact.FORM.move, lambda *_: False):
         monkeypatch.setattr(exact, "FORM", SimpleNamespace(move=move))
@@ -57,22 +49,6 @@ def test_an_output_file_gets_its_name_where_there_are_no_hard_links(
             file.publish()
         assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"all of it"]
         (tmp_path / "out").unlink()
-
-
-@pytest.mark.parametrize("size", [0, 3 << 20])
-def test_an_output_file_that_a_sandbox_lets_nobody_link_gets_its_name_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
-    monkeypatch.setattr(os, "link", homes.failing(errno.EPERM))  # as seccomp profiles do
-    data = bytes(range(256)) * (size // 256) + b"the end"
-    with fs.OutputFile(tmp_path / "out") as file:
-        file.append(data)
-        file.publish()
-    with pytest.raises(FileExistsError), fs.OutputFile(tmp_path / "out") as file:
-        file.publish()
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert (tmp_path / "out").read_bytes() == data
-    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o600
 
 
 def test_of_a_disk_that_does_not_say_its_size_nobody_knows_what_is_free(
@@ -89,7 +65,6 @@ def test_nothing_is_left_of_an_output_file_that_is_not_published(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("_both_kinds")
 def test_an_output_file_never_takes_anothers_place(tmp_path: Path) -> None:
     path = tmp_path / "out"
     with fs.OutputFile(path) as file:
@@ -197,7 +172,6 @@ def test_free_bytes_are_known_for_a_folder_that_is_not_there_yet(tmp_path: Path)
     assert free > 0
 
 
-@pytest.mark.usefixtures("_both_kinds")
 def test_a_scratch_file_has_no_name_and_can_be_read_again(tmp_path: Path) -> None:
     fd = fs.scratch(tmp_path, [b"scr", memoryview(b"atch")])
     try:
@@ -216,7 +190,7 @@ def test_a_scratch_file_goes_where_temporary_files_do_if_there_is_no_room(
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(other))
     made: list[Path] = []
     write = files.write_all
-    unnamed: Callable[[Path], int | None] = vars(files)["unnamed_file"]
+    unnamed: Callable[[Path], int] = vars(files)["_unnamed"]
 
     def limited(fd: int, data: bytes | memoryview) -> None:
         if len(made) == 1 and (room := fills_after - os.fstat(fd).st_size) < len(data):
@@ -224,12 +198,12 @@ def test_a_scratch_file_goes_where_temporary_files_do_if_there_is_no_room(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write(fd, data)
 
-    def noted(folder: Path) -> int | None:
+    def noted(folder: Path) -> int:
         made.append(folder)
         return unnamed(folder)
 
     monkeypatch.setattr(files, "write_all", limited)
-    monkeypatch.setattr(files, "unnamed_file", noted)
+    monkeypatch.setattr(files, "_unnamed", noted)
     fd = fs.scratch(tmp_path, [b"abcd", b"efgh", b"ijkl"])
     try:
         assert os.pread(fd, 100, 0) == b"abcdefghijkl"

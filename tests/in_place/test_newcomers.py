@@ -27,7 +27,6 @@ from support import command_line, homes
 from support.command_line import boundary, row
 from support.homes import Home
 from support.newcomers import Newcomers, needs_exchange, saved
-from support.portable import lack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -388,7 +387,6 @@ def test_a_second_name_that_passes_for_another_file_is_none(
     def linked(path: str, name: str, **_: object) -> None:
         shutil.copy(path, name)  # as on sshfs: the same bytes, and another number
 
-    lack(monkeypatch, "unnamed_files")  # else their only names are links
     monkeypatch.setattr(os, "link", linked)
     assert not fs.has_hard_links(home.config)
     with pytest.raises(RefusedError, match=r"without reliable hard links .* `sessrotate archive"):

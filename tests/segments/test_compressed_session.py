@@ -103,14 +103,14 @@ def test_one_that_changes_meanwhile_is_not_split(session: Path) -> None:
 def test_a_folder_that_cannot_be_written_to_is_no_obstacle(
     session: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unnamed: Callable[[Path], int | None] = vars(files)["unnamed_file"]
+    unnamed: Callable[[Path], int] = vars(files)["_unnamed"]
 
-    def elsewhere(folder: Path) -> int | None:
+    def elsewhere(folder: Path) -> int:
         if folder == session.parent:
             raise PermissionError
         return unnamed(folder)
 
-    monkeypatch.setattr(files, "unnamed_file", elsewhere)
+    monkeypatch.setattr(files, "_unnamed", elsewhere)
     with compressed.opened_session(session) as source:
         assert b"".join(source.pieces(Span(0, source.size()))) == plain()
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import io
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,16 +39,13 @@ from sessrotate.fs.exact import (
     take_place,
 )
 from sessrotate.fs.files import (
-    CREATE,
     FILE_MODE,
     Draft,
     NewFile,
     is_fixed,
-    open_folder,
     scratch,
     sync,
     sync_folder,
-    unnamed_file,
     write_all,
 )
 from sessrotate.platforms import NO_LINK, NO_WAIT, fcntl
@@ -80,7 +76,6 @@ __all__ = [
     "same_as",
     "scratch",
     "set_time",
-    "shorten",
     "sync",
     "sync_folder",
     "take_away",
@@ -329,36 +324,27 @@ def free_bytes(path: Path) -> int | None:
 
 # ── what a user asked for ─────────────────────────────────────────────────────────────────────────
 
-_PIECE: Final = 1024 * 1024
-
 
 class OutputFile:
     """A file that appears under its name whole or not at all, and never over another.
 
-    Without `publish`, nothing is left of it. Where the system can, it has no name until then, so
-    that not even a kill leaves anything behind.
+    Until `publish` its name is `.NAME.X.partial`; without it, nothing but a kill leaves that there.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._draft: Path | None = None
-        fd = unnamed_file(path.parent)
-        self._fd = self._named() if fd is None else fd
+        from tempfile import mkstemp  # noqa: PLC0415 - wanted only here, and takes a while
 
-    def _named(self) -> int:
-        draft = self._path.parent / f".{self._path.name}.{os.getpid()}.partial"
-        fd = os.open(draft, os.O_RDWR | CREATE, FILE_MODE)
-        self._draft = draft
-        return fd
+        self._path = path
+        self._fd, draft = mkstemp(_PARTIAL, f".{path.name}.", path.parent)
+        self._draft = Path(draft)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
-        if self._draft is not None:
-            with contextlib.suppress(OSError):
-                self._draft.unlink()
+        with contextlib.suppress(OSError):
+            self._draft.unlink()
 
     def append(self, data: bytes | memoryview) -> None:
         """Write all of `data` behind what is there."""
@@ -367,29 +353,7 @@ class OutputFile:
     def publish(self) -> None:
         """Give the file its name. Raises FileExistsError if something has it already."""
         sync(self._fd)
-        if self._draft is None and not self._linked():
-            unnamed, self._fd = self._fd, self._named()
-            with io.FileIO(unnamed) as all_of_it:
-                all_of_it.seek(0)
-                while piece := all_of_it.read(_PIECE):
-                    self.append(piece)
-            sync(self._fd)
-        if self._draft is not None:
-            put(self._draft, self._path)
-
-    def _linked(self) -> bool:
-        """Name an unnamed file; tell whether that was done, and not denied (by a sandbox)."""
-        # The only way to name an unnamed file without privileges (open(2), O_TMPFILE).
-        # Naming the folder makes Python call linkat, which alone can follow the link.
-        try:
-            with open_folder(self._path.parent) as folder:
-                os.link(f"/proc/self/fd/{self._fd}", self._path.name, dst_dir_fd=folder)
-        except OSError as error:
-            if error.errno not in NO_LINKS:
-                raise
-            return False
-        sync_folder(self._path.parent)
-        return True
+        put(self._draft, self._path)
 
 
 class OutputDevice:

@@ -13,7 +13,6 @@ import os
 import select
 import stat
 import sys
-import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import ClassVar, Final, Self
@@ -23,13 +22,10 @@ from sessrotate.errors import is_full
 from sessrotate.platforms import BINARY, NO_LINK, NO_WAIT, fcntl
 
 FILE_MODE: Final = 0o600
-CREATE: Final = os.O_CREAT | os.O_EXCL | NO_LINK | BINARY
+_CREATE: Final = os.O_CREAT | os.O_EXCL | NO_LINK | BINARY
 
 _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.EACCES, errno.ENOTSUP}
 """What a file system answers that cannot sync a folder, or has no need to; EIO is not among it."""
-
-_NO_UNNAMED: Final = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT}
-"""What a file system, or an old kernel, answers that knows no unnamed files."""
 
 _PIECE: Final = 1 << 20
 
@@ -46,7 +42,7 @@ class NewFile:
     _flags: ClassVar[int] = 0
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | CREATE | self._flags, FILE_MODE)
+        self._fd = os.open(path, os.O_RDWR | _CREATE | self._flags, FILE_MODE)
 
     def __enter__(self) -> Self:
         return self
@@ -126,18 +122,6 @@ class Draft(NewFile):
         os.utime(self._fd, ns=(there.st_atime_ns, there.st_mtime_ns))
 
 
-def unnamed_file(folder: Path) -> int | None:
-    """Open a file that has no name yet; None where the system cannot, or could not name it."""
-    if not platforms.HERE.unnamed_files or not Path("/proc/self/fd").is_dir():
-        return None
-    try:
-        return os.open(folder, os.O_RDWR | os.O_TMPFILE, FILE_MODE)
-    except OSError as error:
-        if error.errno in _NO_UNNAMED and folder.is_dir():
-            return None
-        raise
-
-
 def scratch(folder: Path, pieces: Iterable[bytes | memoryview]) -> int:
     """Write bytes to a file that has no name, and so leaves nothing behind; return it, open.
 
@@ -200,12 +184,10 @@ def _copy(old: int, size: int, new: int) -> None:
 
 def _unnamed(folder: Path) -> int:
     """Open a new file for reading and writing that has no name."""
-    fd = unnamed_file(folder)
-    if fd is None:
-        draft = folder / f"scratch.{os.getpid()}.{threading.get_ident()}.partial"
-        fd = os.open(draft, os.O_RDWR | CREATE, FILE_MODE)
-        draft.unlink()
-    return fd
+    from tempfile import TemporaryFile  # noqa: PLC0415 - as above
+
+    with TemporaryFile(dir=folder, buffering=0) as file:
+        return os.dup(file.fileno())
 
 
 def write_all(fd: int, data: bytes | memoryview) -> None:
