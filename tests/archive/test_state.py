@@ -116,7 +116,7 @@ PUT_BACK: Final = "Put the file back as the last rotation left it."
 
 MISFITS: Final[dict[Callable[[Home], None], tuple[str, str]]] = {
     without_header: ("no longer begins with its header", PUT_BACK),
-    older_whole: ("is an older copy of the session, from before it was rotated", RESTORE),
+    older_whole: ("is a copy from before the rotation", RESTORE[1:]),
     header_of_another_time: ("it was made before the last rotation", RESTORE),
     archive_older: ("is an older copy: it ends after", "Put the newer archive back."),
     archive_of_another: ("it belongs to an archive other than", "that belongs to it."),

@@ -59,7 +59,7 @@ def test_a_live_file_that_does_not_go_on_is_refused_with_another_way(home: Home)
     before = snapshot(home.config)
     ended = called("restore", ID)
     assert_one_sentence(ended, 77)
-    assert f"Move it away, then `sessrotate restore {ID}`" in ended.err
+    assert f"move it away, then `sessrotate restore {ID}`" in ended.err
     assert snapshot(home.config) == before
 
 

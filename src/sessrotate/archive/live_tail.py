@@ -30,8 +30,8 @@ from msgspec.structs import replace
 from sessrotate import clients, names, parsing
 from sessrotate.archive.late_lines import common_lines, is_at
 from sessrotate.archive.place import Place
-from sessrotate.archive.record import HEAD, Mark
-from sessrotate.errors import DamagedError, InUseError, SessrotateError, printable, storage
+from sessrotate.archive.record import Mark
+from sessrotate.errors import DamagedError, InUseError, SessrotateError, printable
 from sessrotate.model import Boundary, Scan, SealedSegment, Segment, Span
 from sessrotate.parsing import LONG, WINDOW, Window
 from sessrotate.segments import (
@@ -230,23 +230,6 @@ def holds(source: Source, segments: Iterable[SealedSegment], shift: int = 0) -> 
         )
         for entry in segments
     )
-
-
-def begins_alike(live: Source, archive: Path, listed: Manifest) -> bool:
-    """Tell whether a live file begins like the history in an archive with this manifest."""
-    for entry in listed.segments:
-        if entry.segment.span.size:  # a session may begin with a compaction
-            try:
-                with opened(archive, listed.file_of(entry)) as stream, storage("read the archive"):
-                    buffer, size = next(content(stream, entry.codec), (b"", 0))
-            except DamagedError:
-                return False
-            begin = bytes(buffer[:size])
-            if entry.segment.index:
-                begin = begin[begin.find(b"\n") + 1 :]
-            begin = begin[: min(HEAD, live.size())]
-            return bool(begin) and begin == live.read_at(0, len(begin))
-    return False
 
 
 # ── its segments ──────────────────────────────────────────────────────────────────────────────────

@@ -34,7 +34,6 @@ Case = Literal[
     "no manifest",
     "gaps",
     "emptied",
-    "whole",
     "older",
     "newer",
     "older manifest",
@@ -59,8 +58,8 @@ class Misfit(Struct, frozen=True):
 
 
 _RESTORE: Final = (
-    "Move it away, then `sessrotate restore {id}` brings back all that is archived. Keep that file "
-    "until you have compared the two: it may hold lines that were never archived."
+    "`sessrotate restore {id}` brings back all that is archived. Keep that file until you have "
+    "compared the two: it may hold lines that were never archived."
 )
 
 MISFITS: Final[dict[Case, Misfit]] = {
@@ -92,12 +91,9 @@ MISFITS: Final[dict[Case, Misfit]] = {
         "{name} was emptied, but the archived {end} are not lost.",
         "Remove the empty file, then `sessrotate restore {id}` brings them back.",
     ),
-    "whole": Misfit(
-        "{name} is an older copy of the session, from before it was rotated.", _RESTORE
-    ),
     "older": Misfit(
         "{name} is an older copy: it was made before the last rotation, and {archive} after that.",
-        _RESTORE,
+        f"Move it away, then {_RESTORE}",
     ),
     "newer": Misfit(
         "{archive} is an older copy: it ends after {end} of history, and {name} begins after "
@@ -115,8 +111,10 @@ MISFITS: Final[dict[Case, Misfit]] = {
         "Put back the live file or the archive that belongs to it.",
     ),
     "headless": Misfit(
-        "{name} does not continue its archive: it no longer begins with its header.",
-        "Put the file back as the last rotation left it.",
+        "{name} does not continue its archive: it no longer begins with its header. It was "
+        "rewritten, or is a copy from before the rotation.",
+        "Put the file back as the last rotation left it. Without such a copy, move it away, then "
+        f"{_RESTORE}",
     ),
     "changed": Misfit(
         "{name} does not continue its archive: {reason}.",
@@ -282,10 +280,7 @@ def _kind(
     if listed is None:
         return None if header is None else _without_manifest(found)
     if header is None:
-        if not live.size():
-            return "emptied"
-        is_alike = live_tail.begins_alike(live, found.place.archive, listed)
-        return "whole" if is_alike else "headless"
+        return "headless" if live.size() else "emptied"
     if live_tail.ends_at(listed, header):
         return None if reason is None else "changed"
     if header.start > listed.source_bytes:
