@@ -350,15 +350,12 @@ def test_every_reader_says_the_same_of_both_forms(codex: Codex) -> None:
         assert (Path("other") / each.name).read_bytes() == each.read_bytes()
 
 
-def test_a_larger_window_than_the_clients_is_refused_unless_it_is_allowed(
-    wide: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ended = called("read", wide)
-    assert ended.code == 77
-    assert "a window of 256.0 MiB" in ended.err
-    assert "SESSROTATE_MAX_WINDOW=28" in ended.err
-    monkeypatch.setenv("SESSROTATE_MAX_WINDOW", "28")
-    assert called("stitch", wide).out.encode() == OVER
+def test_a_larger_window_than_the_clients_is_not_read(wide: str) -> None:
+    for command, code in (("read", 74), ("verify", 1)):
+        ended = called(command, wide)
+        assert ended.code == code
+        assert "or needs more than 128.0 MiB of memory to read" in ended.out + ended.err
+    assert "with the 128 MiB of memory that Codex takes" in called("doctor").out
 
 
 @pytest.mark.usefixtures("wide")
@@ -367,8 +364,8 @@ def test_one_with_a_larger_window_keeps_nothing_from_the_others(codex: Codex) ->
     assert called("search", "turn").out
     shown = called("report", codex.where(2).session)
     assert (shown.code, shown.err) == (0, "")
-    for words in ((), ("list",), ("doctor",)):
-        assert "a window of" not in called(*words).err
+    for words in ((), ("list",)):
+        assert "128.0 MiB" not in called(*words).err
     assert called("tidy", "--yes").code == 0
     assert unpacked(cold.compressed(other).read_bytes()) == OVER
 
@@ -487,7 +484,7 @@ def test_a_compressed_session_is_verified_like_archives_are(codex: Codex) -> Non
     ended = called("verify", "--all", "--json")
     (problem,) = ended.document()["problems"]
     assert (ended.code, problem["kind"], problem["source"]) == (1, "unread", str(damaged))
-    assert problem["detail"].endswith("damaged: put it back from a backup")
+    assert problem["detail"].endswith("of memory to read: put it back from a backup")
     assert called("verify", codex.where(2).session).code == 1
     damaged.write_bytes(b"")
     assert "cannot be read: it is empty: put it back" in called("verify", "--all").out

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.errors import DamagedError, RefusedError
+from sessrotate.errors import DamagedError
 from sessrotate.system import zstd
 
 
@@ -39,8 +39,7 @@ def test_a_changed_or_cut_frame_is_damaged_or_gives_the_same(
         frame[at] ^= drawn.draw(st.integers(1, 255))
     else:
         del frame[at:]
-    # A changed frame may ask for a window that only its owner can allow.
-    with contextlib.suppress(DamagedError, RefusedError):
+    with contextlib.suppress(DamagedError):
         assert decompressed(bytes(frame)) in (data, b"")
 
 
@@ -50,11 +49,6 @@ def test_the_checksum_is_there() -> None:
 
 def test_frames_one_behind_the_other_are_one_content() -> None:
     assert decompressed(compressed(b"one ") + compressed(b"two")) == b"one two"
-
-
-def test_a_window_that_no_zstd_can_have_is_damage_and_nothing_to_allow() -> None:
-    with pytest.raises(DamagedError, match="damaged"):
-        decompressed(b"\x28\xb5\x2f\xfd\x00\xff" + bytes(20))
 
 
 def test_a_frame_that_wants_too_much_memory_is_refused() -> None:

@@ -114,7 +114,8 @@ SAYS: Final = {
     "`sessrotate tidy` keeps the one that has all of it, or says why both stay.",
     "stranger: alone": "{path} was left by a run that was killed, and the session's own file has "
     "been moved or deleted since. Delete it, or remove the dot from its name to get it back.",
-    "damaged: rollout": "{path} cannot be decompressed: put back a copy of it, or move it away.",
+    "damaged: rollout": "{path} cannot be decompressed with the 128 MiB of memory that Codex takes "
+    "for it, or is damaged: put back a copy of it, or move it away.",
     "stranger: agents": "{paths}: agents of {session} wrote this, but the client never wrote "
     "the session's own file. `sessrotate search` finds it. The client's clean-up "
     "deletes it with old sessions: `sessrotate archive {live_word}` puts it away, "

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from sessrotate import clients, names
 from sessrotate.clients.protocol import Client
-from sessrotate.errors import DamagedError, RefusedError, StorageError, printable, storage
+from sessrotate.errors import DamagedError, StorageError, printable, storage
 from sessrotate.system import inside
 from sessrotate.system.digest import Tally
 from sessrotate.units import amount
@@ -132,8 +132,6 @@ def body(segments: SegmentSet, part: SegmentFile) -> Iterator[memoryview]:
             raise DamagedError("its bytes have changed")
         if part.lines is not None and found.lines != part.lines:
             raise DamagedError("its lines differ from those that its manifest lists")
-    except RefusedError as error:
-        raise DamagedError(f"{describe(part)} cannot be read: {error}") from None
     except DamagedError as error:
         raise DamagedError(f"{describe(part)} is damaged: {error}.") from None
 
@@ -142,7 +140,7 @@ def beginning(folder: Path, part: SegmentFile, size: int) -> bytes:
     """Return the first bytes of a segment's body; nothing of one that cannot be read."""
     found = bytearray()
     with (
-        suppress(DamagedError, RefusedError, StorageError),
+        suppress(DamagedError, StorageError),
         storage(f"read segment {part.index}"),
     ):
         for buffer, start, end in body_pieces(folder, part):

@@ -28,7 +28,6 @@ from sessrotate import clients, fs, names
 from sessrotate.errors import (
     DamagedError,
     InUseError,
-    RefusedError,
     StorageError,
     printable,
     storage,
@@ -174,9 +173,9 @@ def named(path: Path) -> Iterator[None]:
     """Say which file it is that cannot be decompressed."""
     try:
         yield
-    except (DamagedError, RefusedError) as error:
-        then = ": put it back from a backup" if isinstance(error, DamagedError) else ""
-        raise type(error)(f"{printable(str(path))} cannot be read: {error}{then}") from None
+    except DamagedError as error:
+        told = f"{printable(str(path))} cannot be read: {error}: put it back from a backup"
+        raise DamagedError(told) from None
 
 
 class CompressedSession(Source):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from sessrotate import errors, names
+from sessrotate import names
 from sessrotate.clients.protocol import Client
 from sessrotate.errors import DamagedError, NotASessionError, WrongUsageError, printable, storage
 from sessrotate.model import CODECS, Codec, Layout
@@ -68,7 +68,7 @@ def read_header(folder: Path, file: str) -> HeaderLine:
                     start += buffer[:size]
                     if b"\n" in start or len(start) > headers.MAX_LINE:
                         break
-    except (DamagedError, errors.RefusedError) as error:
+    except DamagedError as error:
         return HeaderLine(damage=str(error))
     line = bytes(start[: start.find(b"\n") + 1])
     return HeaderLine(line, headers.parse(line)) if b'"segment_header"' in line else NO_HEADER

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from sessrotate.errors import DamagedError, RefusedError
+from sessrotate.errors import DamagedError
 from sessrotate.units import amount
 
 if sys.version_info >= (3, 14):
@@ -39,12 +39,7 @@ LEVEL: Final = 3
 MAX_WINDOW: Final = 27
 """Log 2 of the largest window that is read: 128 MiB, as much as `zstd -d` and Codex read."""
 
-WINDOW_VARIABLE: Final = "SESSROTATE_MAX_WINDOW"
-"""What allows a larger one, up to 31: the log 2 of the bytes of memory that reading takes."""
-
 _FAR: Final = CompressionParameter.enable_long_distance_matching
-_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-
 _PIECE: Final = 64 * 1024
 
 _JOB: Final = 2 * 1024 * 1024
@@ -99,20 +94,21 @@ def _content_size(head: bytes) -> int | None:
 def decompressed(read: Callable[[int], bytes], most: int) -> Iterator[bytes]:
     """Yield what the frames that `read(size)` gives hold, in pieces of at most `most` bytes.
 
-    Raises DamagedError if they are cut, changed, or no zstd at all; RefusedError if reading them
-    takes more memory than is allowed.
+    Raises DamagedError if they are cut, changed, or no zstd at all, or if reading them takes more
+    memory than `MAX_WINDOW` allows.
     """
     try:
         yield from _frames(read, most)
     except ZstdError:
-        raise DamagedError("its compressed data is damaged") from None
+        limit = amount(1 << MAX_WINDOW)
+        told = f"its compressed data is damaged, or needs more than {limit} of memory to read"
+        raise DamagedError(told) from None
 
 
 def _frames(read: Callable[[int], bytes], most: int) -> Iterator[bytes]:
-    data, allowed = read(_PIECE), _allowed()
+    data = read(_PIECE)
     while data:
-        _check_window(data, allowed)
-        frame = ZstdDecompressor(options={DecompressionParameter.window_log_max: allowed})
+        frame = ZstdDecompressor(options={DecompressionParameter.window_log_max: MAX_WINDOW})
         while not frame.eof:
             if frame.needs_input and not data:
                 data = read(_PIECE)
@@ -125,38 +121,5 @@ def _frames(read: Callable[[int], bytes], most: int) -> Iterator[bytes]:
         data = frame.unused_data or read(_PIECE)
 
 
-def _allowed() -> int:
-    """Return the log 2 of the largest window that may be read, as the user says."""
-    said = os.environ.get(WINDOW_VARIABLE, "")
-    return min(_LARGEST, int(said)) if said.isdecimal() and int(said) >= MAX_WINDOW else MAX_WINDOW
-
-
-def _check_window(head: bytes, allowed: int) -> None:
-    """Raise RefusedError if the frame that begins so has a window larger than 2 ** `allowed`.
-
-    Whoever wrote it says how large that is (RFC 8878, 3.1.1.1): in a byte of its own, or the window
-    is all of the content.
-    """
-    if not head.startswith(_MAGIC) or len(head) < _HEADER:
-        return
-    if head[4] & _WHOLE:
-        window = _content_size(head) or 0
-    else:
-        log, eighths = 10 + (head[5] >> 3), head[5] & 7
-        window = (1 << log) + (1 << log >> 3) * eighths
-    if 1 << allowed < window <= 1 << _LARGEST:  # a larger one is damage, as zstd itself says
-        needed = (window - 1).bit_length()
-        raise RefusedError(
-            f"it was compressed with a window of {amount(window)}, and reading it takes as much "
-            f"memory: {WINDOW_VARIABLE}={needed} in the environment allows that."
-        )
-
-
 _HEADER: Final = 18
 """Bytes of the longest header of a frame."""
-
-_LARGEST: Final = 31
-"""The log 2 of the largest window that zstd itself writes and reads."""
-
-_WHOLE: Final = 0x20
-"""The flag of a frame whose window is its content (`Single_Segment_flag`)."""

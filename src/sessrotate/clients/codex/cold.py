@@ -22,7 +22,7 @@ from msgspec import Struct
 from sessrotate import names, units
 from sessrotate.clients.codex import client as codex
 from sessrotate.clients.common import real
-from sessrotate.errors import DamagedError, RefusedError, printable
+from sessrotate.errors import DamagedError, printable
 from sessrotate.units import DAY
 
 FORMAT: Final = codex
@@ -134,8 +134,6 @@ def is_readable(path: Path) -> bool:
         head = file.read(_FIRST_BLOCK)
     try:
         return any(zstd.decompressed(BytesIO(head).read, _HEAD)) or not head
-    except RefusedError:  # a window that is too large for this machine
-        return True
     except DamagedError:
         return False
 

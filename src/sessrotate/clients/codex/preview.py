@@ -25,7 +25,7 @@ from sessrotate.clients.codex.view import prompt
 from sessrotate.clients.common import iso_time
 from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Sight, Title, rows, rows_from_the_end
 from sessrotate.clients.protocol import Reading
-from sessrotate.errors import DamagedError, RefusedError
+from sessrotate.errors import DamagedError
 from sessrotate.parsing import Record, records
 from sessrotate.parsing.json_typed import Decoder
 from sessrotate.safe_text import clipped
@@ -176,12 +176,12 @@ def _by_prompt(rows: Iterable[Record]) -> Title:
 def unpacked(head: bytes) -> bytes:
     """Return the first `EDGE` bytes of what is compressed, as far as they are in sight.
 
-    Empty where reading it takes more memory than is allowed: a list of others goes on.
+    Empty where it cannot be read: a list of others goes on.
     """
     from sessrotate.system import zstd  # noqa: PLC0415 - few sessions are compressed
 
     data = b""
-    with suppress(DamagedError, RefusedError):
+    with suppress(DamagedError):
         for piece in zstd.decompressed(BytesIO(head).read, EDGE):
             data += piece
             if len(data) >= EDGE:
