@@ -97,7 +97,7 @@ NAMES: Final = (
 )  # fmt: skip
 
 AROUND: Final = (
-    "locks", f"locks/{PROJECT}", f"locks/{PROJECT}/{ID}.lock", "locks/run.lock", "locks/run.pid",
+    "locks", f"locks/{PROJECT}", f"locks/{PROJECT}/{ID}.lock", "locks/run",
     "hook", f"hook/{PROJECT}", f"hook/{PROJECT}/{ID}.json", f"hook/{PROJECT}/{ID}.json.partial",
     "aside", f"aside/{ID}.1", f"aside/{ID}.1/manifest.json", "README", "README.partial",
     MOVED, f"{MOVED}/{ID}",

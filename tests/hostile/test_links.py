@@ -239,14 +239,13 @@ def test_the_hook_writes_nothing_behind_a_link(
     assert home.live.read_bytes() == DATA
 
 
-@pytest.mark.parametrize("name", ["locks/run.pid", f"hook/{homes.PROJECT}/{ID}.json"])
 @pytest.mark.parametrize("level", ["file", "folder"])
 def test_a_small_file_of_ours_is_not_opened_by_a_link(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, level: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str
 ) -> None:
     home = homes.home(tmp_path, monkeypatch, DATA)
     home.rotate()
-    path = home.config / "sessrotate" / name
+    path = home.config / "sessrotate" / "hook" / homes.PROJECT / f"{ID}.json"
     secret = write(tmp_path / "outside" / path.name, b'{"at": "TOPSECRET"}\n')
     if level == "folder":
         shutil.rmtree(path.parent, ignore_errors=True)

@@ -15,7 +15,6 @@ write lease needs ours to be the only descriptor of all.
 from __future__ import annotations
 
 import errno
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -24,12 +23,9 @@ from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from sessrotate import fs, platforms
-from sessrotate.errors import DamagedError, InUseError, printable, storage
+from sessrotate.errors import InUseError, printable, storage
 from sessrotate.platforms import fcntl
 from sessrotate.system import inside, registered
-
-_SCARCE: Final = 1024 * 1024
-"""Bytes of a disk that are so few that a session may need each block of them."""
 
 _PATIENCE: Final = 10.0
 """Seconds to wait for the log of runs, which a process holds as long as it writes a line."""
@@ -87,25 +83,13 @@ def is_held(file: Path) -> bool:
 
 @contextmanager
 def only_run(file: Path) -> Iterator[None]:
-    """Hold the lock of `sessrotate run` in the block; raise InUseError if another run does.
-
-    Its number is beside the lock while it is held, so that the next one can say whose it is.
-    """
+    """Hold the lock of `sessrotate run` in the block; raise InUseError if another run does."""
     with storage("lock the run"):
         inside.check_owner(file, *file.parents[:3])  # the folder of archives, and the client's
         inside.check_links([file.parent])
-    number = file.with_suffix(".pid")
-    said = "Another `sessrotate run` or `sessrotate tidy` is in progress"
-    with _held(file, 0, lambda: f"{said}{_whose(number)}: wait until it has ended."):
-        free = fs.free_bytes(number.parent)
-        if free is None or free > _SCARCE:  # else nobody knows the number, and that is all
-            with suppress(OSError):
-                fs.create_file_at_once(number, b"%d\n" % os.getpid())
-        try:
-            yield
-        finally:
-            with suppress(OSError):
-                fs.remove_files(number.parent, [number.name])
+    said = "Another `sessrotate run` or `sessrotate tidy` is in progress: wait until it has ended."
+    with _held(file, 0, lambda: said):
+        yield
 
 
 @contextmanager
@@ -114,17 +98,6 @@ def log(file: Path) -> Iterator[None]:
     said = f"Another sessrotate is writing {printable(str(file))}: wait for it to finish."
     with _held(file.with_suffix(".lock"), _PATIENCE, lambda: said, "write the log of runs"):
         yield
-
-
-def _whose(number: Path) -> str:
-    try:
-        fd = inside.opened(number.parent, number.name)
-        try:
-            return f" (process {int(os.read(fd, 20))})"
-        finally:
-            os.close(fd)
-    except (DamagedError, OSError, ValueError):
-        return ""
 
 
 @contextmanager
