@@ -212,7 +212,6 @@ def test_what_is_left_of_the_archive_of_a_session_that_is_whole_is_its_files(hom
         assert kept.has_segments
         assert kept.bytes == sum(path.stat().st_size for path in kept.files)
         assert kept.allocated > 0
-        assert kept.since is not None
         home.segment(1).unlink()
         assert not replace(kept, files=kept.files[1:]).has_segments
         assert kept.bytes == (home.archive / "manifest.json").stat().st_size

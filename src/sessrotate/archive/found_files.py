@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sessrotate import fs, names, units
+from sessrotate import fs, names
 from sessrotate.archive import away_file, live_tail, record
 from sessrotate.archive.late_lines import is_at
 from sessrotate.archive.place import Place, that_wait
@@ -65,11 +65,6 @@ class Restored(Struct, frozen=True):
     def allocated(self) -> int:
         """How many bytes of the disk its files take."""
         return disk_use.of(*self.files)
-
-    @property
-    def since(self) -> float | None:
-        """When it was restored, in seconds since 1970; None if nobody knows."""
-        return units.seconds(self.at)
 
 
 class FoundFiles(Struct, frozen=True, kw_only=True):
