@@ -299,11 +299,11 @@ def test_only_what_runs_without_msgspec_has_dataclasses() -> None:
     [
         (
             "import sessrotate",
-            {"typer", "rich", "sessrotate.clients.claude.client", "ijson", "json", "msgspec"},
+            {"typer", "rich", "sessrotate.clients.claude.client", "json", "msgspec"},
         ),
         (
             "import sys; sys.argv[1:] = ['--version']; import sessrotate.cli as c; c.main()",
-            {"typer", "rich", "sessrotate.clients.claude.client", "ijson", "msgspec"},
+            {"typer", "rich", "sessrotate.clients.claude.client", "msgspec"},
         ),
         (
             "import sys; sys.argv[1:] = ['list', '-h']; import sessrotate.cli as c; c.main()",
@@ -324,7 +324,7 @@ def test_only_what_runs_without_msgspec_has_dataclasses() -> None:
             "import sys; sys.argv[1:] = []; import sessrotate.cli as c; c.main()",
             {"rich", "sessrotate.doctor", "sessrotate.cli.list", "sessrotate.reading.search"},
         ),
-        ("import sessrotate.cli.split, sessrotate.cli.stitch", {"rich", "ijson", "ctypes"}),
+        ("import sessrotate.cli.split, sessrotate.cli.stitch", {"rich", "ctypes"}),
         ("import sessrotate.cli.setup, sessrotate.cli.status", {"tomlkit"}),
         (
             "import sessrotate.segments.load, sessrotate.segments.split, sessrotate.reading.pieces",

@@ -1,6 +1,7 @@
 """Bytes of a session file → lines → JSON values.
 
-Promise: the same verdict as a client's `JSON.parse`, at any length and depth, in bounded memory.
+Promise: the same verdict as a client's `JSON.parse`, of a line over 256 KiB by its brackets, at any
+depth and in bounded memory.
 In come bytes, or an open `Source`; out come lines, records and single values of them.
 May import `system` and the words that everybody uses.
 

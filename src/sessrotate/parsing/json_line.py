@@ -1,18 +1,17 @@
-"""One line → the few values of it that matter, exactly as a client's `JSON.parse` would see them.
+"""One line → the few values of it that matter, as a client's `JSON.parse` would see them.
 
-Rule: the verdict does not depend on the line's size. A short line goes to `json.loads`; a long or
-deeply nested one is streamed through `_Shrinker` into ijson. A property test holds the two
-together. Both agree on this:
+Rule: a line that is JSON, or that was torn, has one verdict at every size. A short line goes to
+`json.loads`; of a long or deeply nested one only brackets and strings are followed: if they close
+where the line ends it counts as the object that they enclose, whatever stands between them. So only
+a long line of which the grammar is wrong inside of its brackets is told otherwise. No client writes
+one, and a tear leaves a bracket or a string open, whole lines behind it or not. A property test
+holds the two ways together. Both agree on this:
 
-* invalid UTF-8 is read with replacement, as Node reads a file; a BOM, NaN and Infinity make a
-  line unparsable, as in `JSON.parse`; of duplicate keys the last one counts;
-* numbers of any length and nesting of any depth up to `MAX_DEPTH` are fine;
+* invalid UTF-8 is read with replacement, as Node reads a file; a BOM makes a line unparsable, as in
+  `JSON.parse`; of duplicate keys the last one counts;
+* numbers of any length and nesting of any depth are fine;
 * of the values, only short scalars are reported: strings up to `MAX_TEXT` characters and
   integers up to `MAX_DIGITS` digits; anything else that is asked for is reported as None.
-
-Why not ijson alone: version 3.6 crashes the interpreter on long integers, needs quadratic time
-for long strings and holds them whole. The shrinker therefore checks strings itself and hands on
-only short ones, cuts digits, and leaves the grammar to ijson.
 
 Of a line of which only the beginning, or only the end, is in sight, members of its own object are
 told, never those of an object in it; there may be more of them. Only scalars count, and only as far
@@ -22,13 +21,14 @@ nothing is promised.
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from sessrotate.parsing.json_stream import Cursor
+
     Shape = Mapping[str, "Shape | type[list[Any]] | None"]
     """Which keys to report: None for a scalar, a mapping for an object inside the object, `list`
     for whether it is an array."""
@@ -36,26 +36,17 @@ if TYPE_CHECKING:
     """What was found: only keys that the line has, in the shape that was asked for."""
 
 SMALL: Final = 256 * 1024
-"""Lines up to this many bytes are parsed at once: `json.loads` needs up to 40 bytes a byte."""
+"""Lines up to this many bytes are parsed: `json.loads` needs up to 40 bytes a byte."""
 
 MAX_TEXT: Final = 128
 MAX_DIGITS: Final = 15
-MAX_DEPTH: Final = 4 * 1024 * 1024
-"""Levels of nesting that a line may have; ijson keeps a byte for each."""
 
-_CONTROLS: Final = bytes(set(range(0x20)) - {0x09, 0x0D})
-"""Bytes that no JSON text may hold anywhere (a tab or a return may stand between tokens).
-
-A newline is among them: it ends the line. ijson would take 0B and 0C for white space.
-"""
-
-
-class _NotJSONError(ValueError):
-    """The line is not JSON; never leaves this module."""
+_LONGEST_VALUE: Final = 6 * MAX_TEXT + 2
+"""Bytes of a text that may be as short as `MAX_TEXT`: each character may be an escape."""
 
 
 def is_small(size: int) -> bool:
-    """Tell whether a line of `size` bytes is parsed at once rather than streamed."""
+    """Tell whether a line of `size` bytes is parsed rather than followed."""
     return size <= SMALL
 
 
@@ -72,10 +63,7 @@ def values(line: Iterable[bytes], size: int, shape: Shape) -> Values | None:
             return None
         except RecursionError:
             pass
-    try:
-        return _streamed(line, shape)
-    except _NotJSONError:
-        return None
+    return _followed(line, shape)
 
 
 def scalar(text: bytes) -> str | int | bool | None:
@@ -86,7 +74,7 @@ def scalar(text: bytes) -> str | int | bool | None:
         return None
 
 
-# ── at once ──────────────────────────────────────────────────────────────────────────────────
+# ── parsed ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _parsed(text: bytes) -> Any:
@@ -121,7 +109,7 @@ def _no_value(_text: str) -> None:
 
 
 def _not_json(_text: str) -> None:
-    raise _NotJSONError
+    raise ValueError
 
 
 # Made once: `json.loads` makes one for each line, which takes as long as a short line does.
@@ -130,180 +118,35 @@ _DECODER: Final = json.JSONDecoder(
 )
 
 
-# ── as a stream ──────────────────────────────────────────────────────────────────────────────
+# ── followed ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _streamed(line: Iterable[bytes], shape: Shape) -> Values | None:
-    import ijson  # noqa: PLC0415 - 15 ms at start-up, needed only for lines over SMALL
+def _followed(line: Iterable[bytes], shape: Shape) -> Values | None:
+    from sessrotate.parsing.json_stream import Cursor  # noqa: PLC0415 - 10 ms; few lines need it
 
-    events = ijson.sendable_list()
-    picker = _Picker(shape)
-    parser = ijson.basic_parse_coro(events)
-    try:
-        for piece in _Shrinker().feed(line):
-            if piece:  # an empty one would tell ijson that the text ends here
-                parser.send(piece)
-                picker.take(events)
-                events.clear()
-        parser.close()
-        picker.take(events)
-    except (ijson.JSONError, UnicodeDecodeError) as error:
-        raise _NotJSONError from error
-    return picker.result()
+    cursor = Cursor(line)
+    found = _members(cursor, shape)
+    return found if cursor.is_closed and not cursor.next() else None
 
 
-class _Picker:
-    """Follows ijson's events and keeps what the shape asks for; memory is the shape's, no more."""
-
-    def __init__(self, shape: Shape) -> None:
-        self._found: Values = {}
-        # The shape is that of the only member of an object around the line. One entry for each
-        # open object that the shape reaches into, outermost first.
-        self._open: list[tuple[Shape, Values]] = [({"": shape}, self._found)]
-        self._depth = 0
-        self._key = ""
-
-    def take(self, events: list[tuple[str, Any]]) -> None:
-        """Take the next events, in order."""
-        for event, value in events:
-            if event == "map_key":
-                self._key = value
-            elif event in ("start_map", "start_array"):
-                self._assign({} if event == "start_map" else [])
-                self._depth += 1
-                if self._depth > MAX_DEPTH:
-                    raise _NotJSONError
-            elif event in ("end_map", "end_array"):
-                if len(self._open) > self._depth:
-                    self._open.pop()
-                self._depth -= 1
-            else:
-                self._assign(None if event == "number" and not _is_short(value) else value)
-
-    def result(self) -> Values | None:
-        """Return the values found, or None if the line was no object."""
-        found = self._found[""]
-        return found if isinstance(found, dict) else None
-
-    def _assign(self, value: Any) -> None:
-        """Note a scalar, or an object or array that begins here, if the shape asks for it."""
-        if len(self._open) == self._depth + 1 and self._key in self._open[-1][0]:
-            shape, found = self._open[-1]
-            wanted = shape[self._key]
-            if isinstance(value, dict) and isinstance(wanted, Mapping):
-                found[self._key] = value
-                self._open.append((wanted, value))
-            else:
-                found[self._key] = _value(value, wanted)
-
-
-def _is_short(number: object) -> bool:
-    return isinstance(number, int) and abs(number) < 10**MAX_DIGITS
-
-
-class _Shrinker:
-    """Passes a JSON text on with its long strings and numbers cut, in pieces of bounded size.
-
-    What it emits is valid JSON if and only if what it read was: it checks the inside of strings
-    itself and keeps everything outside them but digits beyond the `_KEPT_DIGITS`th of a run.
-    """
-
-    _LONG_STRING: Final = MAX_TEXT * len(r"\ud83d\ude00")
-    _STAND_IN: Final = b"x" * (MAX_TEXT + 1)
-    _KEPT_DIGITS: Final = MAX_DIGITS + 1
-    # Possessive, so that it never goes back: one pass, no stack. An escape counts when whole.
-    _INSIDE: Final = re.compile(rb'(?:(?>[^"\\]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})))*+')
-    _PART_OF_ESCAPE: Final = re.compile(rb"\\(?:u[0-9A-Fa-f]{0,3})?\Z")
-    _DIGITS: Final = re.compile(rb"[0-9]+")
-    _SURROGATE: Final = re.compile(rb"\\u[dD][89A-Fa-f]")
-
-    def __init__(self) -> None:
-        self._digits = 0  # how long the run of digits is that the last piece ended with
-        self._string: bytearray | None = None  # the open string so far; None outside strings
-        self._cut = False  # whether the open string is already known to be long
-        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def feed(self, line: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the shrunk text of `line`; raise `_NotJSONError` where it cannot be JSON."""
-        rest = b""
-        for piece in line:
-            if len(piece.translate(None, _CONTROLS)) != len(piece):
-                raise _NotJSONError
-            out = bytearray()
-            rest = self._shrink(rest + piece, out)
-            yield self._utf8.decode(out).encode()
-        if rest or self._string is not None:
-            raise _NotJSONError
-        yield self._utf8.decode(b"", final=True).encode()
-
-    def _shrink(self, text: bytes, out: bytearray) -> bytes:
-        """Append to `out` what is left of `text`; return the end that needs more to decide."""
-        position = 0
-        while position < len(text):
-            if self._string is None:
-                quote = text.find(b'"', position)
-                end = len(text) if quote < 0 else quote
-                out += self._without_long_numbers(text[position:end])
-                position = end
-                if quote >= 0:
-                    self._string, self._cut, self._digits = bytearray(), False, 0
-                    position += 1
-                continue
-            end = self._inside(text, position)
-            self._collect(text, position, end)
-            position = end
-            if position == len(text):
-                break
-            if text[position] == ord('"'):
-                out += self._closed_string()
-                position += 1
-            elif self._PART_OF_ESCAPE.match(text, position):
-                return text[position:]
-            else:
-                raise _NotJSONError
-        return b""
-
-    def _inside(self, text: bytes, position: int) -> int:
-        """Return where what is valid inside a string ends; mostly that is at its quote."""
-        quote = text.find(b'"', position)
-        end = len(text) if quote < 0 else quote
-        escape = text.find(b"\\", position, end)
-        if escape < 0:
-            return end
-        inside = self._INSIDE.match(text, escape)
-        return inside.end() if inside else escape
-
-    def _collect(self, text: bytes, start: int, end: int) -> None:
-        # A tab or return is fine between tokens, so the check of all bytes let it through.
-        is_broken = text.find(b"\t", start, end) >= 0 or text.find(b"\r", start, end) >= 0
-        if self._string is None or is_broken:
-            raise _NotJSONError
-        if self._cut or len(self._string) + end - start > self._LONG_STRING:
-            self._cut = True
+def _members(cursor: Cursor, shape: Shape) -> Values:
+    """Pass an object; return what the shape asks for of it."""
+    found: Values = {}
+    for name in cursor.members():
+        opening = cursor.next()
+        wanted = None if name is None else shape.get(name)
+        if isinstance(wanted, Mapping) and opening == b"{":
+            found[name or ""] = _members(cursor, wanted)
+            continue
+        value = cursor.value(_LONGEST_VALUE)
+        if name is None or name not in shape:
+            continue
+        if isinstance(wanted, type):
+            found[name] = opening == b"["
         else:
-            self._string += text[start:end]
-
-    def _closed_string(self) -> bytes:
-        string, self._string = bytes(self._string or b""), None
-        token = b'"%b"' % (self._STAND_IN if self._cut else string)
-        if not self._cut and self._SURROGATE.search(token):
-            # ijson fails on a lone surrogate, which JSON.parse allows: write out what it means.
-            text: str = json.loads(token.decode("utf-8", "replace"))
-            token = json.dumps(text.encode("utf-8", "replace").decode()).encode()
-        return token
-
-    def _without_long_numbers(self, text: bytes) -> bytes:
-        if not text:
-            return text
-        carried, self._digits = self._digits, 0
-
-        def cut(run: re.Match[bytes]) -> bytes:
-            before = carried if run.start() == 0 else 0
-            if run.end() == len(text):
-                self._digits = before + len(run[0])
-            return run[0][: max(0, self._KEPT_DIGITS - before)]
-
-        return self._DIGITS.sub(cut, text)
+            is_short = wanted is None and value.size <= _LONGEST_VALUE
+            found[name] = scalar(value.text) if is_short else None
+    return found
 
 
 # ── a line of which only one end is in sight ──────────────────────────────────────────────────────

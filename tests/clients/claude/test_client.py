@@ -76,8 +76,8 @@ def test_a_time_is_what_json_says_it_is(edits: list[tuple[int, bytes, int]]) -> 
     line = row(5)
     for at, part, cut in edits:
         line = line[:at] + part + line[at + cut :]
-    streamed = json_line.values([line], json_line.SMALL + 1, {"timestamp": None}) or {}
-    told, found = streamed.get("timestamp"), claude.timestamp([line], len(line))
+    parsed = json_line.values([line], len(line), {"timestamp": None}) or {}
+    told, found = parsed.get("timestamp"), claude.timestamp([line], len(line))
     assert found is None or found == told
     assert told != TIME or found == TIME
 

@@ -1,8 +1,7 @@
 """The rows behind a cut, and which rows from before it these have to do with.
 
-Rule: a line's row is what `JSON.parse` makes of it, and no line over `LONGEST` is held. Of such a
-line only brackets and strings are followed: if they close where the line ends it counts as the
-object that they enclose, whatever stands between them.
+Rule: a line's row is what `JSON.parse` makes of it, and no line over `LONGEST` is held: such a line
+is followed by its brackets (`parsing.json_line`).
 
 The tail is what stands behind the place where a session is cut, as far as it says what else is
 needed. It is read once, from the boundary to the end; what is asked rarely is read again then. Only
@@ -19,7 +18,7 @@ whatever the rows are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
@@ -29,7 +28,6 @@ from sessrotate.clients.claude.thread import NEAR
 from sessrotate.clients.in_place import NEXT_COMPACTION, Carried
 from sessrotate.model import Span
 from sessrotate.parsing import LONG, LONGEST, WINDOW, Window, json_line
-from sessrotate.parsing.json_stream import Cursor
 from sessrotate.parsing.json_typed import DECLINED
 
 if TYPE_CHECKING:
@@ -43,9 +41,6 @@ if TYPE_CHECKING:
 # ── the rows of a history, each with where it stands ────────────────────────────────────────────
 
 _NAMES: Final[json_line.Shape] = {**dict.fromkeys(link_of.names), "message": {"id": None}}
-
-_LONGEST_VALUE: Final = 6 * json_line.MAX_TEXT + 2
-"""Bytes of a text that may be as short as `MAX_TEXT`: each character may be an escape."""
 
 
 class Survey:
@@ -76,7 +71,7 @@ class Survey:
 
     def _long(self, span: Span) -> Link | None:
         if span.size > LONGEST:
-            return self._followed(span)
+            return self._refused(span)
         with memoryview(bytearray(span.size)) as line:
             self._source.fill(line, span.start)
             try:
@@ -87,26 +82,6 @@ class Survey:
     def _refused(self, span: Span) -> Link | None:
         found = json_line.values(self._source.pieces(span), span.size, _NAMES)
         return None if found is None else link_of.fitted(found)
-
-    def _followed(self, span: Span) -> Link | None:
-        cursor = Cursor(self._source.pieces(span))
-        found = _followed(cursor, _NAMES)
-        return link_of.fitted(found) if cursor.is_closed and not cursor.next() else None
-
-
-def _followed(cursor: Cursor, shape: json_line.Shape) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name in cursor.members():
-        inner = None if name is None else shape.get(name)
-        if isinstance(inner, dict) and cursor.next() == b"{":
-            found[name or ""] = _followed(cursor, inner)
-            continue
-        cursor.next()
-        value = cursor.value(_LONGEST_VALUE)
-        if name is not None and name in shape:
-            is_short = value.size <= _LONGEST_VALUE
-            found[name] = json_line.scalar(value.text) if is_short else None
-    return found
 
 
 # ── the tail ──────────────────────────────────────────────────────────────────────────────────────
