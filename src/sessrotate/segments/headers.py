@@ -1,9 +1,10 @@
 """The first lines of segments and of rotated live files: what follows, of which session. Pure.
 
-Rule: one value, one line of bytes. The fields of a segment's before `sessrotate` are those of the
-public proposal for segmented sessions; ours are in one object behind them. A header chains its
-segment to the one before (`parentDigest`) and to the whole (`segments`, `sourceBytes`), so that a
-folder that lost its manifest still proves itself complete. Segment 0 has none.
+Rule: one value, one line of bytes: a line that we would not have written so is no header, whatever
+else it says. The fields of a segment's before `sessrotate` are those of the public proposal for
+segmented sessions; ours are in one object behind them. A header chains its segment to the one
+before (`parentDigest`) and to the whole (`segments`, `sourceBytes`), so that a folder that lost its
+manifest still proves itself complete. Segment 0 has none.
 
 A live file's says how the file goes on from its archive, and a client passes over it. Its type is
 unknown to every client and it has no uuid; as a `system` row it would make 2.0.28 resume an empty
@@ -14,10 +15,10 @@ that a live file that a client rewrote is noticed and never read wrongly.
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sessrotate import names
 from sessrotate.model import Count, Digest, Layout, Segment
@@ -25,14 +26,45 @@ from sessrotate.model import Count, Digest, Layout, Segment
 MAX_LINE: Final = 16 * 1024
 """Bytes that a header line may have: two file names of 255 bytes, escaped, need far less."""
 
-# ── of a live file ────────────────────────────────────────────────────────────────────────────────
+FORMAT: Final = 1
+"""Of what stands in `sessrotate`, in both."""
 
-LIVE_FORMAT: Final = 1
+_PROPOSED: Final = ("rootSession", "segmentIndex", "timestamp")
+"""The fields of both that the public proposal names."""
+
+_PARENT_KEY: Final[dict[Layout, str]] = {"numbered": "parentFile", "linked": "parentSegment"}
+
+Said = TypeVar("Said", bound=Struct)
+
+
+def _dumped(begin: dict[str, Any], fields: dict[str, Any]) -> bytes:
+    """Return a line that begins so; what the proposal does not name of the fields is ours."""
+    proposed = {name: fields.pop(name) for name in _PROPOSED}
+    document = {**begin, **proposed, "sessrotate": {"format": FORMAT, **fields}}
+    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
+
+
+def _parsed(text: bytes, kind: type[Said]) -> Said | None:
+    """Return what a line says, not compared yet; None if it has not the fields of this kind."""
+    if len(text) > MAX_LINE:
+        return None
+    try:
+        found: Any = json.loads(text)
+        fields = {**found, **found["sessrotate"]}
+        for layout, key in _PARENT_KEY.items():
+            if key in found:
+                fields |= {"layout": layout, "parent": found[key]}
+        return msgspec.convert(fields, kind)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+# ── of a live file ────────────────────────────────────────────────────────────────────────────────
 
 TYPE: Final = "segment_header"
 
 
-class LiveHeader(Struct, frozen=True):
+class LiveHeader(Struct, frozen=True, rename="camel"):
     """What the header of a live file says.
 
     The live file is the newest segment, number `index` of session `root`, and its body begins at
@@ -42,8 +74,8 @@ class LiveHeader(Struct, frozen=True):
     judged `judged_bytes`: what rows there continue, and is not carried, clients do not load.
     """
 
-    root: str
-    index: Count
+    root: str = field(name="rootSession")
+    index: Count = field(name="segmentIndex")
     timestamp: str | None
     start: Count
     parent_digest: Digest
@@ -55,23 +87,8 @@ class LiveHeader(Struct, frozen=True):
 
 def live_line(header: LiveHeader) -> bytes:
     """Return the header as its line, newline included. All ASCII, so that any name fits in."""
-    fields = {
-        "type": TYPE,
-        "parentFile": names.parent_name(header.root, "numbered", header.index),
-        "rootSession": header.root,
-        "segmentIndex": header.index,
-        "timestamp": header.timestamp,
-        "sessrotate": {
-            "format": LIVE_FORMAT,
-            "start": header.start,
-            "parentDigest": header.parent_digest,
-            "carriedBytes": header.carried_bytes,
-            "carriedDigest": header.carried_digest,
-            "boundaryDigest": header.boundary_digest,
-            "judgedBytes": header.judged_bytes,
-        },
-    }
-    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+    parent = names.parent_name(header.root, "numbered", header.index)
+    return _dumped({"type": TYPE, _PARENT_KEY["numbered"]: parent}, msgspec.to_builtins(header))
 
 
 def prefix(header: LiveHeader) -> int:
@@ -85,37 +102,17 @@ def parse_live(text: bytes, session: str | None = None) -> LiveHeader | None:
     A fork of a rotated session begins with a copy of the other's header: that is none. Without a
     `session`, the header of any one is returned, if that could be called so.
     """
-    if len(text) > MAX_LINE or not text.startswith(names.ROTATED):
-        return None
-    try:
-        found: Any = json.loads(text)
-        ours = found["sessrotate"]
-        fields = {
-            "root": found["rootSession"] if session is None else session,
-            "index": found["segmentIndex"],
-            "timestamp": found["timestamp"],
-            "start": ours["start"],
-            "parent_digest": ours["parentDigest"],
-            "carried_bytes": ours["carriedBytes"],
-            "carried_digest": ours["carriedDigest"],
-            "boundary_digest": ours["boundaryDigest"],
-            "judged_bytes": ours["judgedBytes"],
-        }
-        header = msgspec.convert(fields, LiveHeader)
-    except (ValueError, TypeError, KeyError, RecursionError):
+    header = _parsed(text, LiveHeader) if text.startswith(names.ROTATED) else None
+    if header is None or session not in {None, header.root} or live_line(header) != text:
         return None
     is_name = not {"/", "\\", "\0"} & {*header.root} and header.root not in {"", ".", ".."}
-    return header if is_name and header.index and live_line(header) == text else None
+    return header if is_name and header.index else None
 
 
 # ── of a segment ──────────────────────────────────────────────────────────────────────────────────
 
-FORMAT: Final = 1
 
-_PARENT_KEY: Final[dict[Layout, str]] = {"numbered": "parentFile", "linked": "parentSegment"}
-
-
-class Header(Struct, frozen=True):
+class Header(Struct, frozen=True, rename="camel"):
     """What a header line says.
 
     `parent` is the file name (numbered layout) or the id (linked) of the segment before, without
@@ -126,8 +123,8 @@ class Header(Struct, frozen=True):
 
     layout: Layout
     parent: str
-    root: str
-    index: Count
+    root: str = field(name="rootSession")
+    index: Count = field(name="segmentIndex")
     timestamp: str | None
     start: Count
     digest: Digest
@@ -138,23 +135,9 @@ class Header(Struct, frozen=True):
 
 def line(header: Header) -> bytes:
     """Return the header as its line, newline included. All ASCII, so that any name fits in."""
-    fields = {
-        "type": "system",
-        "subtype": "segment_header",
-        _PARENT_KEY[header.layout]: header.parent,
-        "rootSession": header.root,
-        "segmentIndex": header.index,
-        "timestamp": header.timestamp,
-        "sessrotate": {
-            "format": FORMAT,
-            "start": header.start,
-            "digest": header.digest,
-            "parentDigest": header.parent_digest,
-            "segments": header.segments,
-            "sourceBytes": header.source_bytes,
-        },
-    }
-    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+    fields = msgspec.to_builtins(header)
+    parent = {_PARENT_KEY[fields.pop("layout")]: fields.pop("parent")}
+    return _dumped({"type": "system", "subtype": "segment_header", **parent}, fields)
 
 
 def of(
@@ -188,25 +171,5 @@ def of(
 
 def parse(text: bytes) -> Header | None:
     """Return what a first line says, or None if it is not a header that we wrote."""
-    if len(text) > MAX_LINE:
-        return None
-    try:
-        found: Any = json.loads(text)
-        ours = found["sessrotate"]
-        layout: Layout = "linked" if _PARENT_KEY["linked"] in found else "numbered"
-        fields = {
-            "layout": layout,
-            "parent": found[_PARENT_KEY[layout]],
-            "root": found["rootSession"],
-            "index": found["segmentIndex"],
-            "timestamp": found["timestamp"],
-            "start": ours["start"],
-            "digest": ours["digest"],
-            "parent_digest": ours["parentDigest"],
-            "segments": ours["segments"],
-            "source_bytes": ours["sourceBytes"],
-        }
-        header = msgspec.convert(fields, Header)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return header if line(header) == text else None
+    header = _parsed(text, Header)
+    return header if header is not None and line(header) == text else None
