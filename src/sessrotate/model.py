@@ -113,9 +113,7 @@ class SplitPlan(Struct, frozen=True):
 
     `source` is the file that it was made for, `session` the session's id, `client` who wrote it.
     The `segments` together are all of it. `layout` says how their files will be named, `codec` how
-    they will be stored. `opaque_lines` is as in `Scan`. `whole_lines` are the segments without a
-    last line that has no newline yet, None if it has one: they are written instead if the client
-    goes on with that line meanwhile.
+    they will be stored. `opaque_lines` is as in `Scan`.
     """
 
     session: str
@@ -125,7 +123,6 @@ class SplitPlan(Struct, frozen=True):
     opaque_lines: int
     layout: Layout
     codec: Codec
-    whole_lines: tuple[Segment, ...] | None = None
 
     @property
     def source_bytes(self) -> int:

@@ -12,7 +12,7 @@ import pytest
 from sessrotate import fs
 from sessrotate.errors import InUseError, RefusedError, StorageError
 from sessrotate.model import Codec
-from sessrotate.segments import scan, split
+from sessrotate.segments import split
 from sessrotate.system.source import Source
 from support import sets
 from support.lines import BOUNDARY_LINE, row, session
@@ -165,35 +165,20 @@ def test_a_source_that_is_appended_to_is_split_as_it_was_planned(
 
 
 @pytest.mark.parametrize("end", [row(8), BOUNDARY_LINE])
-def test_a_last_line_that_is_completed_meanwhile_is_left_for_another_time(
+def test_a_last_line_that_somebody_goes_on_with_meanwhile_is_an_error_once(
     tmp_path: Path, end: bytes
 ) -> None:
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(session(2) + end)
+    path, folder = tmp_path / "s.jsonl", tmp_path / "out"
+    path.write_bytes(session(2) + end[:-1])
     with Source(path) as opened:
         plan = split.prepare(opened, sets.nothing, layout="numbered", codec="plain")
         with path.open("ab") as file:
-            file.write(b"\n" + row(9))
-        split.execute(plan, opened, tmp_path / "out", sets.nothing)
-    assert sets.stitched(tmp_path / "out") == session(2)
-    path.write_bytes(session(2))
-    sets.made(path, tmp_path / "without")
-    listed = [(tmp_path / name / "manifest.json").read_bytes() for name in ("out", "without")]
-    assert listed[0] == listed[1]
-
-
-def test_only_the_plan_reads_when_a_segment_was_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(session(2) + row(8))
-    with Source(path) as opened:
-        plan = split.prepare(opened, sets.nothing, layout="numbered", codec="plain")
-        monkeypatch.delattr(scan, "times")
-        with path.open("ab") as file:
-            file.write(b"\n" + row(9))
-        split.execute(plan, opened, tmp_path / "out", sets.nothing)
-    assert sets.stitched(tmp_path / "out") == session(2)
+            file.write(end[-1:] + b"\n")
+        with pytest.raises(InUseError, match="try again"):
+            split.execute(plan, opened, folder, sets.nothing)
+    assert not (folder / "manifest.json").exists()
+    sets.made(path, folder)
+    assert sets.stitched(folder) == path.read_bytes()
 
 
 def test_the_manifest_says_what_was_planned(source: Path, tmp_path: Path) -> None:

@@ -22,8 +22,6 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
 from sessrotate import clients, fs, names, platforms
 from sessrotate.clients.protocol import Client
 from sessrotate.errors import InUseError, RefusedError, StorageError, printable, storage
@@ -33,7 +31,6 @@ from sessrotate.model import (
     Boundary,
     Codec,
     Layout,
-    Scan,
     SealedSegment,
     Segment,
     Span,
@@ -95,11 +92,6 @@ def write(
     return tuple(sealed), writer.whole.digest
 
 
-def file_name(plan: SplitPlan, segment: Segment) -> str:
-    """Return the name of a planned segment's file."""
-    return names.segment_file(plan.session, plan.layout, segment.index, plan.codec)
-
-
 class _Writer:
     """Writes segments one after the other; what is left to do of each may be done side by side."""
 
@@ -129,8 +121,10 @@ class _Writer:
         A plain segment is written while it is read, its header filled in when the digest is
         known. A compressed one cannot be changed afterwards, so it is read twice.
         """
-        path = self._folder / file_name(self._plan, segment)
-        if self._plan.codec == "zstd":
+        plan = self._plan
+        name = names.segment_file(plan.session, plan.layout, segment.index, plan.codec)
+        path = self._folder / name
+        if plan.codec == "zstd":
             tally = self._fingerprint(segment, lambda _data: None)
             head = self._header(segment, tally.digest, parent_digest)
             return tally, lambda: self._compress(path, segment, head, tally.digest), None
@@ -232,22 +226,7 @@ def prepare(
             opaque_lines=scanned.opaque_lines,
             layout=layout,
             codec=codec,
-            whole_lines=_whole_lines(source, client, scanned, segments),
         )
-
-
-def _whole_lines(
-    source: Source, client: Client, scanned: Scan, segments: tuple[Segment, ...]
-) -> tuple[Segment, ...] | None:
-    """Return the segments up to the last newline, None if that is the end."""
-    if not scanned.end or source.read_at(scanned.end - 1, 1) == b"\n":
-        return None
-    end = source.line_start(scanned.end)
-    boundaries = tuple(each for each in scanned.boundaries if each.offset < end)
-    parts = manifest.spans(replace(scanned, end=end, boundaries=boundaries))
-    *same, last = parts  # but for the last they are those of the plan
-    times = [(part.first_timestamp, part.last_timestamp) for part in segments[: len(same)]]
-    return manifest.planned(parts, [*times, *scan.times(source, client, [last])])
 
 
 def check_folder(plan: SplitPlan, folder: Path) -> tuple[str, ...]:
@@ -333,14 +312,7 @@ def execute(
 def _execute(
     plan: SplitPlan, source: Source, folder: Path, progress: Callable[[int], None]
 ) -> Manifest:
-    plan = _without_growing_line(plan, source)
     sealed, whole = write(plan, source, folder, progress)
-    shorter = _without_growing_line(plan, source)
-    if shorter is not plan:
-        # Somebody went on with the last line while it was copied: once more, without it.
-        fs.remove_files(folder, (file_name(plan, segment) for segment in plan.segments))
-        plan = shorter
-        sealed, whole = write(plan, source, folder, progress)
     _check_source(plan, source)
     fs.sync_folder(folder)
     done = Manifest(
@@ -379,15 +351,8 @@ def _intent(plan: SplitPlan) -> bytes:
     return json.dumps(document, indent=1).encode() + b"\n"
 
 
-def _without_growing_line(plan: SplitPlan, source: Source) -> SplitPlan:
-    """Return the plan without its last line if a client has gone on with that line since."""
-    if plan.whole_lines is None or source.size() <= plan.source.size:
-        return plan
-    return replace(plan, segments=plan.whole_lines, whole_lines=None)
-
-
 def _check_source(plan: SplitPlan, source: Source) -> None:
-    """Raise InUseError unless the source is what was planned, or has only been appended to."""
+    """Raise InUseError unless the source is what was planned, or has only got further lines."""
     source.check_unreplaced()
     now = source.identity()
     if now == plan.source:
@@ -398,10 +363,16 @@ def _check_source(plan: SplitPlan, source: Source) -> None:
     # Nothing says that a format without boundaries is only ever appended to.
     if (
         now.size <= plan.source.size
+        or not _ends_a_line(source, plan.source_bytes)
         or not client.MARKER
         or not all(_stands(source, client, segment.boundary) for segment in plan.segments[1:])
     ):
         raise InUseError("The session was changed while it was read; try again.")
+
+
+def _ends_a_line(source: Source, end: int) -> bool:
+    """Tell whether a client that appends begins a new line there."""
+    return not end or source.read_at(end - 1, 1) == b"\n"
 
 
 def _stands(source: Source, client: Client, boundary: Boundary | None) -> bool:
