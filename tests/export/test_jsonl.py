@@ -50,8 +50,6 @@ def test_a_real_session_has_each_record_once(path: Path) -> None:
     assert out == plain(data)
     count = len(data.splitlines()) - len(out.splitlines())
     assert copies.left_out == count
-    if "dup-2.1.300" in path.parts and not path.name.startswith("agent-"):
-        assert 0 < copies.differing <= copies.left_out
 
 
 def test_a_session_rotated_three_times_is_what_it_would_have_been(home: Home) -> None:
@@ -74,7 +72,7 @@ def test_what_a_clone_repeats_of_its_parent_comes_once(home: Home) -> None:
     home.live.write_bytes(parent + copy + end)
     home.rotate()
     count = len(again)
-    assert exported(home.live) == (parent + end, Copies(count, count))
+    assert exported(home.live) == (parent + end, Copies(count))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +94,7 @@ def test_whatever_is_no_copy_comes_out_as_it_went_in(tmp_path: Path, data: bytes
 def test_a_line_that_is_longer_than_can_be_held_comes_once(tmp_path: Path) -> None:
     lines = [b'"%b%d"\n' % (b"x" * LONGEST, number) for number in (1, 2, 1)]
     path = write(tmp_path / f"{ID}.jsonl", row(0) + b"".join(lines))
-    assert exported(path) == (row(0) + b"".join(lines[:2]), Copies(1, 0))
+    assert exported(path) == (row(0) + b"".join(lines[:2]), Copies(1))
 
 
 def test_a_line_that_a_gap_cut_off_gets_a_newline() -> None:

@@ -302,11 +302,7 @@ def _tell_left_out(scope: Scope, session: str, to: str) -> None:
     if scope.is_empty:
         streams.warn(f"This part of {printable(session)} is empty.")
     if copies.left_out and (to == "jsonl" or scope.before):
-        what = f"Left out {render.count(copies.left_out, 'repeated record')}"
-        if copies.differing:
-            streams.warn(f"{what}; {copies.differing:,} differed from the record that was kept.")
-        else:
-            streams.warn(f"{what}; none differed from the record that was kept.")
+        streams.warn(f"Left out {render.count(copies.left_out, 'repeated record')}.")
 
 
 def _harmless(pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -24,8 +24,9 @@ from sessrotate import render, safe_text
 from sessrotate.clients.view import ToolCall, View
 from sessrotate.parsing import Record
 from sessrotate.reading import BranchEdge, part
-from sessrotate.reading.deduplicate import Copies, Seen, digest, known_by, once
+from sessrotate.reading.deduplicate import Copies, digest, known_by, nothing_seen, once
 from sessrotate.reading.part import ALL, Part, Spot, Within, turns_of
+from sessrotate.system.digest import Numbering
 from sessrotate.units import Moment
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Scope(Struct, frozen=True):
     at: Spot | None = None
     all_branches: bool = False
     before: tuple[str, ...] = ()
-    seen: Seen = field(default_factory=Seen)
+    seen: Numbering = field(default_factory=nothing_seen)
     copies: Copies = field(default_factory=Copies)
     looked: list[Within] = field(default_factory=list)
     left: list[bytes] = field(default_factory=list)
@@ -162,7 +163,8 @@ class Scope(Struct, frozen=True):
 
     def after(self, session: str) -> Scope:
         """Return what is wanted of the sessions behind this one, once it is written."""
-        self.seen.forget(self.left)
+        for each in self.left:
+            self.seen.forget(each)
         return replace(self, before=(*self.before, session))
 
     def told(self) -> Iterator[str]:

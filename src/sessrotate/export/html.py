@@ -21,7 +21,7 @@ from sessrotate.errors import SessrotateError
 from sessrotate.export import Branches, Exported, Scope, html_record, told_of
 from sessrotate.parsing import Record
 from sessrotate.reading import BranchEdge, deduplicate
-from sessrotate.reading.deduplicate import Copies, Seen
+from sessrotate.reading.deduplicate import Copies, nothing_seen
 from sessrotate.render import html_text, phrases
 from sessrotate.render.html_text import asset, head, short
 
@@ -113,7 +113,7 @@ class _Document:
         every = self._session.segments
         if self._scope.is_all:
             return every
-        scope = replace(self._scope, seen=Seen(), copies=Copies(), left=[])
+        scope = replace(self._scope, seen=nothing_seen(), copies=Copies(), left=[])
         there = {number for number, _ in _Document(self._session, scope).items()}
         return tuple(info for info in every if info.index in there)
 

@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sessrotate.clients.view import Text, View, asked
+from sessrotate.system.digest import Numbering
 
 if TYPE_CHECKING:
     from sessrotate.parsing import Record
@@ -36,21 +37,11 @@ T = TypeVar("T")
 _KEPT: Final = 12
 """Bytes of a digest that tell records apart: 96 bits."""
 
-_MARK: Final = 4
-"""Bytes of a digest that tell whether two copies differ, which nothing but a count depends on."""
-
-UNMARKED: Final = bytes(16)
-"""In place of the digest of a line that has a key, where nobody asks whether copies differ."""
-
-_SIZE: Final = _KEPT - 2 + _MARK
-"""Bytes kept of a record: all but the two that its bucket is known by."""
-
 
 class Copies(Struct):
-    """How many copies of records were left out, and how many of these had other bytes."""
+    """How many copies of records were left out."""
 
     left_out: int = 0
-    differing: int = 0
 
 
 def once(
@@ -58,7 +49,7 @@ def once(
     key: Callable[[Record], bytes | None],
     bytes_of: Callable[[Record], Iterator[bytes]] | None = None,
     copies: Copies | None = None,
-    seen: Seen | None = None,
+    seen: Numbering | None = None,
 ) -> Iterator[Record]:
     """Yield each record the first time it comes; count the others in `copies`.
 
@@ -70,29 +61,9 @@ def once(
     return (record for record in records if known.is_new(record, key(record)))
 
 
-class Seen:
-    """What records are known by, of one session or of several that share it."""
-
-    def __init__(self) -> None:
-        # By the first two bytes of what a record is known by: with millions of records some hundred
-        # in each bucket, which are searched faster than a set of that many would take memory.
-        self.buckets = [b""] * 65536
-
-    def copy(self) -> Seen:
-        """Return the same, which what comes to this one does not change."""
-        found = Seen()
-        found.buckets = self.buckets.copy()
-        return found
-
-    def forget(self, known: Iterable[bytes]) -> None:
-        """Have these records be new again, of which `known_by` returned this."""
-        for each in known:
-            number, rest = _place(each)
-            bucket = self.buckets[number]
-            for at in range(0, len(bucket), _SIZE):
-                if bucket.startswith(rest, at):
-                    self.buckets[number] = bucket[:at] + bucket[at + _SIZE :]
-                    break
+def nothing_seen() -> Numbering:
+    """Return what records are known by, of one session or of several that share it: none yet."""
+    return Numbering(_KEPT)
 
 
 class Known:
@@ -105,9 +76,9 @@ class Known:
         self,
         bytes_of: Callable[[Record], Iterator[bytes]] | None = None,
         copies: Copies | None = None,
-        seen: Seen | None = None,
+        seen: Numbering | None = None,
     ) -> None:
-        self._buckets: Final = (Seen() if seen is None else seen).buckets
+        self._seen: Final = nothing_seen() if seen is None else seen
         self._bytes_of: Final = bytes_of
         self._copies: Final = Copies() if copies is None else copies
 
@@ -120,19 +91,11 @@ class Known:
         return digest(record, self._bytes_of)
 
     def is_new_line(self, line: bytes, key: bytes | None) -> bool:
-        """Do as `is_new` does, with the digest of the line."""
-        number, rest = _place(known_by(line, key))
-        mark = line[-_MARK:]
-        bucket = self._buckets[number]
-        at = bucket.find(rest)
-        while at >= 0:
-            if at % _SIZE == 0:
-                self._copies.left_out += 1
-                self._copies.differing += bucket[at + len(rest) : at + _SIZE] != mark
-                return False
-            at = bucket.find(rest, at + 1)
-        self._buckets[number] = bucket + rest + mark
-        return True
+        """Do as `is_new` does, with the digest of the line, which one with a key does not need."""
+        next_one = self._seen.count
+        is_new = self._seen.number(known_by(line, key)) == next_one
+        self._copies.left_out += not is_new
+        return is_new
 
 
 def digest(record: Record, bytes_of: Callable[[Record], Iterator[bytes]] | None = None) -> bytes:
@@ -149,10 +112,6 @@ def known_by(line: bytes, key: bytes | None) -> bytes:
     """Return what a record is known by: its key, or the digest of its line."""
     # Another seed, or a line that is just some row's key would pass for that row.
     return xxhash.xxh3_128_digest(key, 1) if key else line
-
-
-def _place(known: bytes) -> tuple[int, bytes]:
-    return known[0] << 8 | known[1], known[2:_KEPT]
 
 
 # ── prompts that waited ──────────────────────────────────────────────────────────────────────

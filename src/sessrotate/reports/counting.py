@@ -23,7 +23,7 @@ from msgspec import Struct, field
 from sessrotate.clients import view
 from sessrotate.clients.protocol import Copying, Quick, Reader
 from sessrotate.parsing import Record, split
-from sessrotate.reading.deduplicate import UNMARKED, Known
+from sessrotate.reading.deduplicate import Known
 from sessrotate.reports import Contents, Day, LargeLine, SegmentRow, Share
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Tally:
             if len(line) < length:
                 digest = self._known.digest(Record(index, at, bytes(line), length, is_ended))
             else:
-                digest = UNMARKED if key else digest_of(line)
+                digest = b"" if key else digest_of(line)
             kind, calls, size = gist.kind, gist.calls, length + is_ended
             _count(shares, kind, 1, size)
             days.add(size, gist.time)

@@ -40,10 +40,11 @@ from sessrotate.clients.claude.rows import (
     row_of,
     turn_of,
 )
-from sessrotate.clients.claude.thread import Numbering, digest
+from sessrotate.clients.claude.thread import DIGEST, digest
 from sessrotate.clients.preview import EDGE, Agent, Title
 from sessrotate.clients.protocol import Reading
 from sessrotate.parsing import Record
+from sessrotate.system.digest import Numbering
 
 if TYPE_CHECKING:
     Part = Callable[[], Iterator[Record]]
@@ -181,7 +182,7 @@ class _Tree:
     """Rows by node: a node is a uuid, or the id of an answer, that was named somewhere."""
 
     def __init__(self) -> None:
-        self._names: Final = Numbering()
+        self._names: Final = Numbering(DIGEST)
         self._places: Final = array("i")
         """The number of the first record that is this row, `_NOWHERE` if there is none."""
         self._parents: Final = array("i")

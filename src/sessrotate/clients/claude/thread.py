@@ -28,6 +28,7 @@ from sessrotate.clients.claude.rows import (
     turn_of,
 )
 from sessrotate.clients.common import in_order
+from sessrotate.system.digest import Numbering
 
 if TYPE_CHECKING:
     from sessrotate.parsing import Record
@@ -62,9 +63,9 @@ def conversation(
     yield from in_order(records, tree.order(with_agents=with_agents))
 
 
-_REST: Final = 7
-_SIZE: Final = _REST + 4
-"""Bytes kept of a name: its digest without the first byte, and its number."""
+DIGEST: Final = 8
+"""Bytes of a digest that a name is known by. To take one of two million names for another is less
+likely than 1 in a million."""
 
 
 def digest(name: str) -> bytes:
@@ -72,51 +73,10 @@ def digest(name: str) -> bytes:
     return xxh3_64_digest(name.encode("utf-8", "surrogatepass"))
 
 
-class Numbering:
-    """Names → numbers from 0 on, in little memory: some 12 bytes a name, where a dict takes 200.
-
-    A name is known by 64 bits of its digest. To take one of two million for another is less likely
-    than 1 in a million.
-    """
-
-    def __init__(self) -> None:
-        # By twelve bits of the digest; the rest has four of them again, as entries are whole bytes.
-        self._buckets: Final = [b""] * 4096
-        self._count = 0
-
-    def number(self, known_by: bytes) -> int:
-        """Return the number of the name with this digest, the next one if it is new."""
-        found = self.find(known_by)
-        if found is None:
-            place = known_by[0] << 4 | known_by[1] >> 4
-            self._buckets[place] += known_by[1:] + self._count.to_bytes(4, "big")
-            found = self._count
-            self._count += 1
-        return found
-
-    def find(self, known_by: bytes) -> int | None:
-        """Return the number of the name with this digest, None if it has none."""
-        bucket, rest = self._buckets[known_by[0] << 4 | known_by[1] >> 4], known_by[1:]
-        at = bucket.find(rest)
-        while at >= 0:
-            if at % _SIZE == 0:
-                return int.from_bytes(bucket[at + _REST : at + _SIZE], "big")
-            at = bucket.find(rest, at + 1)
-        return None
-
-    def digests(self) -> Iterator[tuple[int, bytes]]:
-        """Yield each number, and the digest of its name."""
-        for place, bucket in enumerate(self._buckets):
-            first = (place >> 4).to_bytes(1, "big")
-            for at in range(0, len(bucket), _SIZE):
-                number = int.from_bytes(bucket[at + _REST : at + _SIZE], "big")
-                yield number, first + bucket[at : at + _REST]
-
-
 class _Tree(Struct):
     """Rows by node: a node is a uuid that a row has, or that another names as its parent."""
 
-    nodes: Numbering = field(default_factory=Numbering)
+    nodes: Numbering = field(default_factory=lambda: Numbering(DIGEST))
     numbers: array[int] = field(default_factory=lambda: array("i"))
     """The number of the node's record, `_NOWHERE` if there is none."""
     parents: array[int] = field(default_factory=lambda: array("i"))
