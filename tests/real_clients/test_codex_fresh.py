@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from sessrotate import find, open_session
-from sessrotate.clients.codex import reader
 from sessrotate.errors import RefusedError
 from sessrotate.export import markdown
 from sessrotate.reports import discovery
 from support import reading, sets
+from support.codex_sessions import live
 from support.real_clients.codex_api import SUMMARY, ResponsesApi, asked
 from support.real_clients.codex_client import VERSIONS, WINDOW, Codex, at_home
 
@@ -180,7 +180,7 @@ def test_the_client_takes_a_stitched_session_for_its_own(client: Codex, tmp_path
 def test_the_live_records_are_all_that_the_client_needs(client: Codex) -> None:
     found = read(client.path)
     with open_session(client.path) as session:
-        lines = [record.line for record in reader.live(session) if not record.is_part]
+        lines = live(session)
         is_less = len(lines) < sum(1 for _ in session.history())
     assert is_less == (client.number in {"0.142.5", "0.169.0"})
     client.path.write_bytes(b"".join(line + b"\n" for line in lines))

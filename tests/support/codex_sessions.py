@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sessrotate.clients.codex import reader
 from sessrotate.parsing import Record, records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from sessrotate.clients.protocol import Reading
 
 ID = "01a20069-3200-7812-9750-2eae4d402117"
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "codex"
@@ -122,3 +126,11 @@ class Opened:
 
 def opened(path: Path) -> Opened:
     return Opened(path.read_bytes().splitlines(), path)
+
+
+def live(session: Reading) -> list[bytes]:
+    """Return the lines that a resume needs: the session's first, and all from its base on."""
+    base = reader.base(session)
+    first = islice(session.segment(0), 1 if base else 0)
+    rest = (session.segment(index) for index in range(base, session.newest + 1))
+    return [record.line for record in chain(first, *rest)]

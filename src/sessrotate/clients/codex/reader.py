@@ -14,7 +14,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain
 from typing import Final
 
 from sessrotate.clients import opaque
@@ -43,20 +43,6 @@ _ROLLED_BACK: Final = b'"thread_rolled_back"'
 _STARTED: Final = b'"task_started"'
 
 _HISTORY: Final = ("payload", "replacement_history")
-
-
-def live(session: Reading) -> Iterator[Record]:
-    """Yield the session's first row, the last compaction with its history, and all after it."""
-    base = _base(session)
-    rows = session.segment(base)
-    if base:
-        yield from islice(session.segment(0), 1)
-        for compaction in islice(rows, 1):
-            yield compaction
-            yield from items(compaction, session.bytes_of(compaction))
-    yield from rows
-    for index in range(base + 1, session.newest + 1):
-        yield from session.segment(index)
 
 
 def conversation(
@@ -103,34 +89,20 @@ def rewound(session: Reading) -> Callable[[Record], bool]:
     return is_rewound
 
 
-def _base(session: Reading) -> int:
+def base(session: Reading) -> int:
     """Return the segment with which a resume can start; 0 if it needs all of them.
 
-    In 0.118 to 0.145, a user who takes back turns takes back the compactions in them too. Then an
-    older compaction is the base.
+    In 0.118 to 0.145, a user who takes back turns takes back the compactions in them too. So none
+    that a rollback follows is the base: what is left follows from all of the history.
     """
     for index in range(session.newest, 0, -1):
-        first = next(session.segment(index), None)
-        row = row_of(first) if first is not None else None
-        if _carries(row) and _is_never_undone(session, index):
+        rows = session.segment(index)
+        first = next(rows, None)
+        if any(_ROLLED_BACK in each.line and _rolled_back(row_of(each)) for each in rows):
+            return 0
+        if first is not None and _carries(row_of(first)):
             return index
     return 0
-
-
-def _is_never_undone(session: Reading, start: int) -> bool:
-    """Tell whether the turn with which a segment begins is not taken back by what follows."""
-    turns, is_begun = 0, False
-    for index in range(start, session.newest + 1):
-        for record in session.segment(index):
-            if _ROLLED_BACK in record.line:
-                turns -= _rolled_back(row_of(record))
-                if turns < 0:
-                    return False
-            elif _STARTED in record.line:
-                is_begun = True
-            elif is_begun and (row := row_of(record)) is not None and _is_prompt(row):
-                turns, is_begun = turns + 1, False
-    return True
 
 
 def _carries(row: Row | None) -> bool:
@@ -165,7 +137,7 @@ def _rows(session: Reading) -> Iterator[tuple[Record, Row, bool]]:
 
     Each with whether it is such an item.
     """
-    for index in range(_base(session), session.newest + 1):
+    for index in range(base(session), session.newest + 1):
         for record in session.segment(index):
             row = row_of(record)
             if row is None:
