@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sessrotate import open_session
+from sessrotate import open_session, sessions
 from sessrotate.clients.claude import reader
 from sessrotate.errors import DamagedError, WrongUsageError
 from sessrotate.reading.session import Session
@@ -189,7 +189,7 @@ def test_the_library_is_read_without_what_only_the_command_needs() -> None:
     assert done.stdout.strip() == b"set()"
 
 
-# ── what it is called ────────────────────────────────────────────────────────────────────────
+# ── what it is called: as in a list ──────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("is_rotated", [False, True])
@@ -202,6 +202,36 @@ def test_a_rotated_session_is_called_as_it_was(home: Home, is_rotated: bool) -> 
         home.rotate()
     with open_session(home.live) as session:
         assert str(session.title()) == "b"
+        assert [each.title for each in sessions()] == [session.title()]
+
+
+def test_a_title_far_from_either_edge_of_a_file_is_not_looked_for(home: Home) -> None:
+    titled = {"type": "custom-title", "customTitle": "far", "sessionId": ID}
+    far = b"".join(row(number) for number in range(1000, 2000))
+    home.live.write_bytes(DATA + far + json.dumps(titled).encode() + b"\n" + far)
+    with open_session(home.live) as session:
+        assert session.title().source == "first prompt"
+        assert [each.title for each in sessions()] == [session.title()]
+
+
+def test_a_file_is_called_the_same_whatever_its_name_is(tmp_path: Path) -> None:
+    titles = []
+    for name in (ID, "session", "other"):  # a word that rows have in the names of their members
+        path = tmp_path / name / f"{name}.jsonl"
+        path.parent.mkdir()
+        path.write_bytes(DATA)
+        with open_session(path) as session:
+            titles.append(session.title())
+    assert titles[0].text
+    assert titles == [titles[0]] * 3
+
+
+def test_a_session_with_gaps_is_called_by_what_is_left(home: Home) -> None:
+    home.rotate()
+    home.segments()[1].unlink()
+    with open_session(home.live, on_gap=lambda _detail: None) as session:
+        assert session.title().source == "first prompt"
+        assert [each.title for each in sessions()] == [session.title()]
 
 
 @pytest.mark.parametrize("is_rotated", [False, True])

@@ -120,9 +120,6 @@ class Opened:
     def older(self) -> Iterator[Callable[[], Iterator[Record]]]:
         raise NotImplementedError
 
-    def titled(self, _edge: int) -> Iterator[Record]:
-        return self.history()
-
 
 def opened(path: Path) -> Opened:
     return Opened(path.read_bytes().splitlines(), path)

@@ -94,10 +94,6 @@ class Held:
         start = self.cuts[record.segment] + record.offset
         yield from self._pieces(self.data[start : start + record.size])
 
-    def titled(self, edge: int) -> Iterator[Record]:  # noqa: ARG002 - all of it is at hand
-        """Yield the records that may give it a title."""
-        return self.history()
-
     def older(self) -> Iterator[Callable[[], Iterator[Record]]]:
         """Yield nothing: this format does not ask."""
         return iter(())

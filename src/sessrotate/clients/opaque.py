@@ -98,11 +98,6 @@ def rewound(_session: Reading) -> Callable[[Record], bool]:
     return lambda _record: False
 
 
-def title(_session: Reading) -> Title:
-    """Return no title."""
-    return Title()
-
-
 def agents(_session: Reading) -> list[Agent]:
     """Return nothing."""
     return []

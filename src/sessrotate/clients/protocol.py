@@ -18,7 +18,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from sessrotate.clients.common import Unread
-    from sessrotate.clients.preview import Agent, Sight, Title
+    from sessrotate.clients.preview import Agent, Sight
     from sessrotate.clients.view import Copied, Told, View
     from sessrotate.model import Boundary, Span
     from sessrotate.parsing import Line, Record
@@ -134,9 +134,6 @@ class Reading(Protocol):
     def older(self) -> Iterator[Callable[[], Iterator[Record]]]:
         """Yield what holds rows from before the newest segment, the nearest first."""
 
-    def titled(self, edge: int) -> Iterator[Record]:
-        """Yield the records that may give it a title: the live ones, and the first `edge` bytes."""
-
 
 class Reader(Protocol):
     """What the records of a client say."""
@@ -171,9 +168,6 @@ class Reader(Protocol):
 
         It is asked about the session's records and those of `said`. The history is read for it.
         """
-
-    def title(self, session: Reading) -> Title:
-        """Return what the session is called, as its client shows it."""
 
     def agents(self, session: Reading) -> list[Agent]:
         """Return the transcripts of the session's agents."""

@@ -119,7 +119,7 @@ class _Document:
 
     @cached_property
     def _title(self) -> str:
-        """Once for all pages: the history may be read for it."""
+        """Once for all pages: the newest segment may be read for it."""
         return short(str(self._session.title()) or self._session.id, 200)
 
     def items(self) -> Iterator[tuple[int, Viewed | BranchEdge]]:

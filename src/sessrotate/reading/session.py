@@ -9,15 +9,15 @@ Rule: only reads. A segment's file is opened when its records are asked for, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import takewhile
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sessrotate import clients, find, names
 from sessrotate.archive import away_file
-from sessrotate.clients.preview import Agent, Title
+from sessrotate.clients.preview import EDGE, Agent, Sight, Title, edges_of
 from sessrotate.clients.protocol import Reader
 from sessrotate.clients.view import View
 from sessrotate.errors import DamagedError, StorageError, WrongUsageError
@@ -93,12 +93,26 @@ class Session:
         return self._segment(index).problem
 
     def title(self) -> Title:
-        """Return what the client calls the session.
+        """Return what the client calls the session, as far as its edges tell: as in a list.
 
-        This searches the live file and the session's first 64 KiB. It reads the whole of a file
-        that was never split.
+        The edges are the session's first and last 64 KiB, and what the live file carries.
         """
-        return self.reader.title(self)
+        return self.sight().title
+
+    def sight(self) -> Sight:
+        """Return what a list shows of the session; for this package's own use.
+
+        Segments that cannot be read are left out.
+        """
+        kept = [each for each in self._segments if each.problem is None]
+        head, tail, older = _beginning(kept), _end(kept), b""
+        is_whole = len(head) <= EDGE and len(kept) == len(self._segments)
+        head, client = head[:EDGE], clients.in_place()
+        if self.client != client.files.NAME:
+            return self.reader.sight(head, tail, is_whole=is_whole)
+        if self._found is not None and self._found.live is not None and self._found.prefix:
+            older, (head, tail) = head, edges_of(self._found.live, self._found.live.size())
+        return client.edges.of_live(self.id, head, tail, older, is_whole=is_whole)
 
     # ── records ──────────────────────────────────────────────────────────────────────────────
 
@@ -233,21 +247,6 @@ class Session:
 
     # ── for readers: the rest of `clients.protocol.Reading` ──────────────────────────────────
 
-    def titled(self, edge: int) -> Iterator[Record]:
-        """Yield the records that may give the session a title.
-
-        They are the live ones, those that the live file carries, and the session's first `edge`
-        bytes.
-        """
-        newest = self.newest
-        for info in self.segments:
-            if info.index == newest:
-                yield from self._carried()
-            if info.standing == "live" or info.index == newest:
-                yield from self.segment(info.index)
-            elif not info.index:
-                yield from takewhile(lambda record: record.offset < edge, self.segment(0))
-
     def older(self) -> Iterator[Callable[[], Iterator[Record]]]:
         """Yield what holds records from before the newest segment, the nearest first."""
         newest = self.newest
@@ -280,6 +279,31 @@ def _read(segment: OpenSegment) -> Iterator[bytes | memoryview]:
     if segment.problem is not None:
         raise DamagedError(segment.problem)
     return iter(segment.pieces())
+
+
+def _beginning(segments: Sequence[OpenSegment]) -> bytes:
+    """Return the first bytes of these segments: more than `EDGE`, or all that can be read."""
+    data = b""
+    with suppress(DamagedError, StorageError):
+        for piece in chain.from_iterable(map(_read, segments)):
+            data += piece
+            if len(data) > EDGE:
+                break
+    return data
+
+
+def _end(segments: Sequence[OpenSegment]) -> bytes:
+    """Return the last `EDGE` bytes of these segments, as far as they can be read."""
+    data = b""
+    for segment in reversed(segments):
+        part = b""
+        with suppress(DamagedError, StorageError):
+            for piece in _read(segment):
+                part = (part + piece)[-EDGE:]
+        data = part + data
+        if len(data) >= EDGE:
+            break
+    return data[-EDGE:]
 
 
 # ── opening ──────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +20,7 @@ from sessrotate import clients
 from sessrotate.archive import owner, restored, state
 from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
-from sessrotate.clients.preview import EDGE, Sight
+from sessrotate.clients.preview import Sight
 from sessrotate.errors import DamagedError, StorageError, printable, quoted, storage
 from sessrotate.in_place import obstacles
 from sessrotate.model import Segment, Span
@@ -137,7 +136,7 @@ def session_rows(
         kept = _NEVER
     return _report(
         where,
-        seen.sight or _outside(session, rows),
+        seen.sight or session.sight(),
         rows,
         is_running=seen.is_running,
         session=session.id,
@@ -245,34 +244,6 @@ def _kept(session: Session, where: Place | None) -> str | None:
 
 
 # ── what is in sight ─────────────────────────────────────────────────────────────────────────
-
-
-def _outside(session: Session, parts: tuple[SegmentRow, ...]) -> Sight:
-    """Return what is in sight across segments; a gap ends it."""
-    head, tail = b"", b""
-    for part in parts:
-        if part.state == "absent" or len(head) >= EDGE:
-            break
-        head += _edge(session, part.index)
-    for part in reversed(parts):
-        if part.state == "absent" or len(tail) >= EDGE:
-            break
-        tail = _edge(session, part.index, is_end=True) + tail
-    is_whole = sum(part.bytes for part in parts) <= EDGE
-    return session.reader.sight(head[:EDGE], tail[-EDGE:], is_whole=is_whole)
-
-
-def _edge(session: Session, index: int, *, is_end: bool = False) -> bytes:
-    """Return the first or the last bytes of a segment, as far as they can be read."""
-    data = b""
-    with suppress(DamagedError, StorageError):
-        for piece in session.pieces(index):
-            data += piece
-            if is_end:
-                data = data[-EDGE:]
-            elif len(data) >= EDGE:
-                break
-    return data
 
 
 # ── a report ─────────────────────────────────────────────────────────────────────────────────

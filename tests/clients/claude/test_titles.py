@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessrotate.clients.claude import preview
-from sessrotate.clients.claude.preview import exact, is_listed, title, typed
+from sessrotate.clients.claude.preview import is_listed, title, typed
 from sessrotate.clients.claude.rows import Shown, shown_of
 from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Title
-from sessrotate.parsing import records
 from support.lines import as_lines, values
 
 SAMPLES = Path(__file__).parents[3] / "fixtures" / "claude"
@@ -31,12 +29,9 @@ def shown(row: Any) -> Shown:
     return found
 
 
-def both(*rows: Any) -> Title:
-    """Return the title by the edges, having checked that it is that by all rows."""
+def titled(*rows: Any) -> Title:
     data = as_lines(*rows)
-    found = title(data[:EDGE], data[-EDGE:])
-    assert exact(partial(records, [data], 0)) == found
-    return found
+    return title(data[:EDGE], data[-EDGE:])
 
 
 CUSTOM = {"type": "custom-title", "customTitle": "By the user"}
@@ -51,7 +46,7 @@ def test_the_best_title_there_is_counts() -> None:
     rows = [COMMAND, FIRST, SUMMARY, LAST, AI, CUSTOM]
     found = []
     while rows:
-        found.append(both(*rows))
+        found.append(titled(*rows))
         del rows[-1]
     assert [(each.text, each.source) for each in found] == [
         ("By the user", "custom"),
@@ -61,19 +56,19 @@ def test_the_best_title_there_is_counts() -> None:
         ("Asked first", "first prompt"),
         ("/init", "command"),
     ]
-    assert both() == Title("", "none")
+    assert titled() == Title("", "none")
 
 
 def test_the_last_title_of_a_kind_counts_and_the_first_prompt() -> None:
-    assert str(both({**CUSTOM, "customTitle": "Old"}, CUSTOM)) == "By the user"
-    assert str(both(CUSTOM, {**CUSTOM, "customTitle": ""}, AI)) == "By the model"
-    assert str(both(FIRST, user("Asked second"))) == "Asked first"
+    assert str(titled({**CUSTOM, "customTitle": "Old"}, CUSTOM)) == "By the user"
+    assert str(titled(CUSTOM, {**CUSTOM, "customTitle": ""}, AI)) == "By the model"
+    assert str(titled(FIRST, user("Asked second"))) == "Asked first"
 
 
 def test_a_summary_of_another_session_does_not_count() -> None:
     other = {**SUMMARY, "summary": "Of another", "leafUuid": "elsewhere"}
-    assert str(both(other, FIRST)) == "Asked first"
-    assert str(both(SUMMARY, other, FIRST)) == "Summed up"
+    assert str(titled(other, FIRST)) == "Asked first"
+    assert str(titled(SUMMARY, other, FIRST)) == "Summed up"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +94,7 @@ def test_a_summary_of_another_session_does_not_count() -> None:
 )
 def test_what_the_user_did_not_say_is_no_prompt(row: dict[str, Any]) -> None:
     assert not is_listed(shown(row))
-    assert str(both(row, user("A prompt"))) == "A prompt"
+    assert str(titled(row, user("A prompt"))) == "A prompt"
 
 
 @pytest.mark.parametrize(
@@ -141,9 +136,9 @@ def test_what_was_typed_is_a_title_where_the_client_shows_none(
     assert not is_listed(shown(row))  # what stays first in a live file goes by the client
     assert typed(shown(row)) == found
     if "<command" not in said:
-        assert both(row) == (Title(found, "first prompt") if found else Title())
-    assert str(both(row, user("A prompt"))) == "A prompt"
-    assert both(COMMAND, user("<div>")).source == "command"
+        assert titled(row) == (Title(found, "first prompt") if found else Title())
+    assert str(titled(row, user("A prompt"))) == "A prompt"
+    assert titled(COMMAND, user("<div>")).source == "command"
     for not_by_the_user in ("isMeta", "isSidechain"):
         assert typed(shown(user(said, **{not_by_the_user: True}))) is None
     data = as_lines(row)
@@ -157,7 +152,7 @@ def test_a_comparison_is_no_element() -> None:
 
 
 def test_a_long_title_of_many_lines_is_one_short_line() -> None:
-    found = str(both(user("word\n\n" * 1000)))
+    found = str(titled(user("word\n\n" * 1000)))
     assert len(found) == TITLE_LENGTH
     assert found.startswith("word word")
     assert found.endswith("…")
@@ -165,7 +160,7 @@ def test_a_long_title_of_many_lines_is_one_short_line() -> None:
 
 def test_a_last_line_without_a_newline_is_a_row() -> None:
     data = as_lines(FIRST, CUSTOM)[:-1]
-    assert str(title(data, b"")) == str(exact(partial(records, [data], 0))) == "By the user"
+    assert str(title(data, b"")) == "By the user"
 
 
 def test_edges_of_a_long_session_are_enough() -> None:
@@ -192,13 +187,12 @@ def test_samples_have_the_titles_that_their_clients_show(sample: str, expected: 
     )
     data = path.read_bytes()
     assert title(data[:EDGE], data[-EDGE:]) == expected
-    assert exact(partial(records, [data], 0)) == expected
 
 
 def test_a_row_that_only_quotes_a_title_is_none() -> None:
     quoting = user("Asked second", toolUseResult={"type": "summary", "summary": "No"})
-    assert str(both(FIRST, quoting)) == "Asked first"
-    assert str(both({"parentUuid": None, **CUSTOM}, FIRST)) == "Asked first"
+    assert str(titled(FIRST, quoting)) == "Asked first"
+    assert str(titled({"parentUuid": None, **CUSTOM}, FIRST)) == "Asked first"
 
 
 ANYTHING = values(
@@ -214,17 +208,17 @@ ROWS = st.fixed_dictionaries(
 
 
 @given(st.lists(st.one_of(ANYTHING, ROWS), max_size=6), st.booleans())
-def test_the_title_by_all_bytes_is_that_by_all_rows(rows: list[Any], is_torn: bool) -> None:
+def test_what_is_in_both_edges_counts_as_if_it_were_there_once(
+    rows: list[Any], is_torn: bool
+) -> None:
     data = as_lines(*rows)[: -1 if is_torn else None]
-    assert title(data, b"") == exact(partial(records, [data], 0))
     assert title(data, data) == title(data, b"")
 
 
 @given(st.lists(st.one_of(ANYTHING, ROWS), max_size=6), st.integers(0, 200))
 def test_no_row_and_no_cut_is_an_error(rows: list[Any], cut: int) -> None:
     data = as_lines(*rows)
-    assert isinstance(title(data[:cut], data[-cut:]).text, str)
-    assert len(exact(partial(records, [data], 0)).text) <= TITLE_LENGTH
+    assert len(title(data[:cut], data[-cut:]).text) <= TITLE_LENGTH
 
 
 @pytest.mark.parametrize(
@@ -245,7 +239,7 @@ def test_no_prompt_takes_long_to_be_read(said: str) -> None:
     ended = threading.Event()
 
     def read() -> None:
-        found.append(both(user(said)))
+        found.append(titled(user(said)))
         ended.set()
 
     threading.Thread(target=read, daemon=True).start()
@@ -255,5 +249,5 @@ def test_no_prompt_takes_long_to_be_read(said: str) -> None:
 
 def test_what_the_client_added_for_the_model_is_left_out_of_a_prompt() -> None:
     reminder = "<system-reminder>\nDo not\n</system-reminder>"
-    assert both(user(f"{reminder}Mend it{reminder} and go")).text == "Mend it and go"
-    assert both(user(f"Mend it{reminder}<system-reminder>")).text == "Mend it <system-reminder>"
+    assert titled(user(f"{reminder}Mend it{reminder} and go")).text == "Mend it and go"
+    assert titled(user(f"Mend it{reminder}<system-reminder>")).text == "Mend it <system-reminder>"

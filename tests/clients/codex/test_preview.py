@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.clients.codex.reader import sight, title
+from sessrotate.clients.codex.reader import sight
 from sessrotate.clients.preview import EDGE, Continues, Sight, Title
 from support import homes
-from support.codex_sessions import BARE, FILES, ID, Opened, Rows, as_line, message, opened
+from support.codex_sessions import BARE, FILES, ID, Rows, as_line, message
 from support.examples import examples
 from support.lines import any_lines
 
@@ -42,11 +42,10 @@ def seen_of(data: bytes) -> Sight:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem[:20]}")
 def test_a_real_session_is_called_by_what_was_asked_first(path: Path) -> None:
     data = path.read_bytes()
-    found = title(opened(path))
-    assert found.source == "first prompt"
-    assert found.text in {"alpha one USAGE=1500", "hello first turn", "child turn USAGE=6000"}
     seen = seen_of(data)
-    assert seen.title == found
+    assert seen.title.source == "first prompt"
+    asked = {"alpha one USAGE=1500", "hello first turn", "child turn USAGE=6000"}
+    assert seen.title.text in asked
     assert (seen.folder, seen.standing) == ("/srv/r2/w1", "session")
     assert (seen.id, seen.first is not None) == (None, True)
     assert seen.started is not None
@@ -58,6 +57,7 @@ def test_where_no_row_has_the_folder_it_is_the_one_that_the_model_was_told() -> 
     data = BARE.read_bytes()
     seen = seen_of(data)
     assert (seen.folder, seen.standing) == ("/srv/demo/w1", "session")
+    assert seen.title.text == "alpha [[run echo hi; seq 1 5]]"
     odd = data.replace(b"/srv/demo/w1", b'/srv/\\"a\\\\b\\u00e9')
     assert seen_of(odd).folder == '/srv/"a\\bé'
     torn = data.replace(b"/srv/demo/w1", b"/srv/\\x")
@@ -69,28 +69,28 @@ def test_the_first_prompt_is_the_title_in_all_shapes(shape: str) -> None:
     rows = begun(shape)
     rows.turn("mend the\n ferry  ledger")
     rows.turn("and the tide table")
-    assert title(Opened(rows.lines)) == Title("mend the ferry ledger", "first prompt")
+    assert seen_of(whole(rows)).title == Title("mend the ferry ledger", "first prompt")
 
 
 def test_what_an_editor_sends_around_a_prompt_is_no_part_of_it() -> None:
     rows = begun("legacy")
     rows.turn("# Context from my IDE setup:\n\n## My request for Codex:\nmend it\n")
-    assert str(title(Opened(rows.lines))) == "mend it"
+    assert str(seen_of(whole(rows)).title) == "mend it"
 
 
 def test_an_event_tells_better_than_what_is_sent() -> None:
     rows = begun("legacy")
     rows.item(**message("user", "<some_new_note> of the client"))
     rows.turn("mend it")
-    assert str(title(Opened(rows.lines))) == "mend it"
+    assert str(seen_of(whole(rows)).title) == "mend it"
 
 
 def test_the_last_name_that_the_user_gave_counts(tmp_path: Path) -> None:
-    home = tmp_path / "elsewhere"
-    path = home / "sessions" / "2026" / "11" / "21" / "s.jsonl"
-    path.parent.mkdir(parents=True)
+    home = tmp_path / "home"
+    home.mkdir()
     rows = begun()
     rows.turn("mend it")
+    assert seen_of(whole(rows)).title.text == "mend it"
     names = [{"id": ID, "thread_name": name} for name in ("first", "the ferry\n\x1bledger")]
     odd = [b"torn", b"[]", b'{"id":5}', b"\xff", b'{"id":"%b"' % ID.encode()]
     lines = [
@@ -100,11 +100,8 @@ def test_the_last_name_that_the_user_gave_counts(tmp_path: Path) -> None:
         as_line({"id": PARENT, "thread_name": "x"}),
     ]
     (home / "session_index.jsonl").write_bytes(b"\n".join(lines))
-    found = title(Opened(rows.lines, path))
+    found = seen_of(whole(rows)).title
     assert (found.text, found.source) == ("the ferry ␛ledger", "custom")
-    assert title(Opened(rows.lines)).text == "mend it"
-    (tmp_path / "home").symlink_to(home)
-    assert sight(whole(rows), b"", is_whole=True).title == found
 
 
 def test_a_session_where_nothing_was_asked_is_empty() -> None:
@@ -162,4 +159,3 @@ def test_no_bytes_are_too_odd_to_be_looked_at(lines: list[bytes], is_whole: bool
     data = b"\n".join(lines)
     seen = sight(data, data, is_whole=is_whole)
     assert "\n" not in seen.title.text
-    assert "\n" not in title(Opened(lines)).text

@@ -23,7 +23,6 @@ from support.gemini_sessions import (
     TIME,
     UUID,
     WHOLE,
-    Held,
     context,
     file,
     line,
@@ -278,7 +277,6 @@ def test_a_session_is_called_what_its_client_lists(
     data = file(metadata(), *rows)
     seen = reader.sight(data, data, is_whole=True)
     assert (seen.title.text, seen.title.source, seen.standing) == (title, source, standing)
-    assert reader.title(Held(data)) == seen.title
     assert (seen.id, seen.started, seen.ended) == (UUID, TIME, TIME)
 
 

@@ -108,7 +108,7 @@ def test_what_is_no_session_is_no_error(data: bytes) -> None:
     held = session(data)
     assert [record.line for record in records(data)] == [r.line for r in held.history()]
     assert [*json_reader.conversation(held)] == []
-    assert json_reader.title(held).source == "none"
+    assert json_reader.sight(data, data, is_whole=True).title.source == "none"
     assert not gemini_json.recognise(data, is_whole=True)
 
 
@@ -147,11 +147,10 @@ def test_a_resume_sends_what_was_asked_and_answered() -> None:
 )
 def test_it_is_called_what_its_client_lists(more: Any, title: str, source: str) -> None:
     several = [message("c", content="/chat"), message("a", content=" first\n words "), message("b")]
-    held = session(json.dumps(metadata(messages=several) | more, indent=2).encode())
-    found = json_reader.title(held)
-    assert (found.text, found.source) == (title, source)
-    seen = json_reader.sight(held.data, held.data, is_whole=True)
-    assert (seen.title, seen.id, seen.standing) == (found, UUID, "session")
+    data = json.dumps(metadata(messages=several) | more, indent=2).encode()
+    seen = json_reader.sight(data, data, is_whole=True)
+    assert (seen.title.text, seen.title.source) == (title, source)
+    assert (seen.id, seen.standing) == (UUID, "session")
 
 
 @pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.parts[-5])

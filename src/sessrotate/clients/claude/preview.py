@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -101,7 +101,7 @@ def _whose(session: str | None, *edges: bytes) -> str | None:
     the own ones say nothing: they may be out of sight. Our header is no row, and has its file's
     name.
     """
-    name = (session or "").encode("utf-8", "surrogateescape")
+    name = b'"%b"' % (session or "").encode("utf-8", "surrogateescape")  # as rows have it
     rows = (edge.partition(b"\n")[2] if edge.startswith(names.ROTATED) else edge for edge in edges)
     return session if session and any(name in each for each in rows) else None
 
@@ -164,10 +164,6 @@ def standing(head: bytes, tail: bytes, *, is_whole: bool) -> Standing:
     return "warm-up" if warm_ups else "agent" if sidechains else "empty"
 
 
-if TYPE_CHECKING:
-    from sessrotate.parsing import Record
-
-
 # ── what the session is called ────────────────────────────────────────────────────────────────────
 
 WARM_UP: Final = "Warmup"
@@ -212,34 +208,6 @@ def title(head: bytes, tail: bytes, session: str | None = None) -> Title:
         found.ask(shown_of(line))
         if found.first:
             break
-    return found.title()
-
-
-def exact(records: Callable[[], Iterable[Record]], session: str | None = None) -> Title:
-    """Return the title by all of a session's records, which `records` gives as often as needed.
-
-    Another session's rows count only where no row is the session's own: the file was renamed.
-    """
-    found = _by_all(records, session)
-    if found.text or session is None:
-        return found
-    name = session.encode("utf-8", "surrogateescape")
-    return found if any(name in each.line for each in records()) else _by_all(records, None)
-
-
-def _by_all(records: Callable[[], Iterable[Record]], session: str | None) -> Title:
-    found = _Found(session)
-    for record in records():
-        line = record.line
-        if not line.startswith(_CONVERSATION) and _TITLED.search(line):
-            found.entitle(titled_of.of(record))
-        if not found.first and _USER.search(line):
-            found.ask(shown_of.of(record))
-    if found.summaries:
-        for record in records():
-            row = row_of.of(record)
-            if row is not None and row.uuid in found.summaries:
-                found.leaves.add(row.uuid or "")
     return found.title()
 
 

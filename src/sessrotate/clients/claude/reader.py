@@ -41,7 +41,7 @@ from sessrotate.clients.claude.rows import (
     turn_of,
 )
 from sessrotate.clients.claude.thread import DIGEST, digest
-from sessrotate.clients.preview import EDGE, Agent, Title
+from sessrotate.clients.preview import Agent
 from sessrotate.clients.protocol import Reading
 from sessrotate.parsing import Record
 from sessrotate.system.digest import Numbering
@@ -394,11 +394,6 @@ def _uuid(record: Record) -> str | None:
 
 def _known_by(uuid: str) -> int:
     return int.from_bytes(digest(uuid), "big")
-
-
-def title(session: Reading) -> Title:
-    """Return the title; all of a file that was never split is read for it."""
-    return preview.exact(lambda: session.titled(EDGE), session.id)
 
 
 def agents(session: Reading) -> list[Agent]:

@@ -19,12 +19,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from sessrotate import units
-from sessrotate.clients.codex.client import config_folder, root_of
+from sessrotate.clients.codex.client import config_folder
 from sessrotate.clients.codex.rows import EventMsg, Meta, SessionMeta, Source, row_of
 from sessrotate.clients.codex.view import prompt
 from sessrotate.clients.common import iso_time
 from sessrotate.clients.preview import EDGE, TITLE_LENGTH, Sight, Title, rows, rows_from_the_end
-from sessrotate.clients.protocol import Reading
 from sessrotate.errors import DamagedError
 from sessrotate.parsing import Record, records
 from sessrotate.parsing.json_typed import Decoder
@@ -63,13 +62,6 @@ _TOLD_FOLDER: Final = re.compile(rb'<environment_context>\\n\s*<cwd>((?:[^<"\\]|
 
 _CUT_FOLDER: Final = re.compile(rb'"cwd"\s*:\s*"((?:[^"\\]|\\.)*)"')
 """In a first row that is longer than what is in sight: with its instructions, say."""
-
-
-def title(session: Reading) -> Title:
-    """Return what a session is called; its records are read as far as its first prompt."""
-    names = named(_home(session.path))
-    name = names.get(session.id) or names.get(root_of(session.path.name))
-    return Title(name, "custom") if name else _by_prompt(session.titled(EDGE))
 
 
 def sight(head: bytes, tail: bytes, *, is_whole: bool) -> Sight:
@@ -146,13 +138,6 @@ def _names(path: Path, _modified: int, size: int) -> dict[str, str]:
         if isinstance(renamed := _RENAMED(line), _Renamed):
             names[renamed.id] = clipped(renamed.thread_name or "", TITLE_LENGTH)
     return names
-
-
-def _home(path: Path) -> Path:
-    """Return the client's folder that holds a session file."""
-    above = (each for each in path.parents if each.name in {"sessions", "archived_sessions"})
-    folder = next(above, None)
-    return config_folder() if folder is None else folder.parent
 
 
 def _by_prompt(rows: Iterable[Record]) -> Title:

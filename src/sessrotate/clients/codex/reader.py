@@ -218,7 +218,6 @@ copied: Final = copies.copied
 records: Final = opaque.records
 said: Final = opaque.said
 sight: Final = preview.sight
-title: Final = preview.title
 view: Final = codex_view.view
 worded: Final = codex_view.worded
 

@@ -31,7 +31,6 @@ key: Final = reader.key
 rewound: Final = opaque.rewound  # the client takes what is rewound out of the file
 said: Final = opaque.said
 sight: Final = reader.sight
-title: Final = reader.title
 worded: Final = reader.worded
 
 AGAIN: Final = b'{"messages":[]}'

@@ -45,8 +45,8 @@ from sessrotate.clients.gemini.rows import (
     replaces,
     row_of,
 )
-from sessrotate.clients.gemini.view import is_sent, prompt
-from sessrotate.clients.preview import EDGE, Agent, Title
+from sessrotate.clients.gemini.view import is_sent
+from sessrotate.clients.preview import EDGE, Agent
 from sessrotate.clients.protocol import Reading
 from sessrotate.errors import SessrotateError
 from sessrotate.parsing import Record
@@ -307,23 +307,6 @@ def _steps(session: Reading, lines: Iterable[Record]) -> Iterator[tuple[Record |
 
 _METADATA: Final = 64
 """Lines among which a session names itself."""
-
-
-def title(session: Reading) -> Title:
-    """Return what the client lists the session as: its summary, or else its first prompt."""
-    summary = first = None
-    for record in session.titled(EDGE):
-        if first is None and replaces(record, session.bytes_of):
-            for elements in messages_in(record, session.bytes_of, UPDATED):
-                for each in elements:
-                    first = first or prompt(row_of(each) or NONE)
-        elif b'"summary"' in record.line or (first is None and b'"user"' in record.line):
-            row = row_of(record) or NONE
-            if row.kind == "message":
-                first = first or prompt(row)
-            else:
-                summary = row.update.summary or row.summary or summary
-    return preview.titled(summary, first)
 
 
 def agents(session: Reading) -> list[Agent]:
