@@ -219,22 +219,6 @@ def test_a_sessions_folder_is_told_by_its_mark_the_clients_list_or_what_is_known
     assert folders.folder_of(project.parent / digest, None) == ROOT
 
 
-@pytest.mark.parametrize("told", ["sibling", "above", "beside"])
-def test_a_hash_is_also_that_of_a_sibling_or_of_a_folder_around_one_that_is_known(
-    chats: Path, tmp_path: Path, told: str
-) -> None:
-    work = tmp_path / "work"
-    root = {"sibling": work / "gw1", "above": work, "beside": work / "other"}[told]
-    root.mkdir(parents=True)
-    known = () if told == "sibling" else (str(work / "gw1"),)
-    old = chats.parent.with_name(sha256(str(root).encode()).hexdigest())
-    old.mkdir()
-    if told == "sibling":
-        (chats.parent / ".project_root").write_text(f"{root}\n")
-    assert folders.folder_of(old, None, known) == str(root)
-    assert folders.folder_of(old.with_name("0" * 64), None, known) is None
-
-
 @pytest.mark.parametrize("registry", ["", "[]", '{"projects":5}', "{" * 100_000, "\xff"])
 def test_a_list_of_projects_that_is_none_tells_nothing(chats: Path, registry: str) -> None:
     (chats.parents[2] / "projects.json").write_text(registry, encoding="latin-1")

@@ -25,7 +25,6 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -52,9 +51,6 @@ _HEAD: Final = 64 * 1024
 _MAP_BYTES: Final = 16 * 1024 * 1024
 _ROOT: Final = ".project_root"
 _LONGEST_PATH: Final = 16 * 1024
-
-_MOST: Final = 4096
-"""Folders that are looked at for the one with a project's hash, of which nothing else tells."""
 
 
 def sessions_folder() -> Path:
@@ -176,40 +172,19 @@ def folder_of(project: Path, digest: str | None, known: Iterable[str] = ()) -> s
 
     `project` is the project's folder below `sessions_folder`, and `digest` the hash that its
     sessions name, where one does. A path counts if it has this hash: the one in the folder
-    itself (0.29 and later), those that the client lists, those that are `known`, of other
-    clients' sessions, say; then those in the folders of other projects, and what is above and
-    beside any of these.
+    itself (0.29 and later), those that the client lists, and those that are `known`, of other
+    clients' sessions, say.
     """
     digest = digest or project.name
     for folder in (_marked(project), *_registered(project.parent.parent / "projects.json"), *known):
         if folder and hash_of(folder) == digest:
             return folder
-    return _by_hash(project.parent, tuple(known)).get(digest)
+    return None
 
 
 def _marked(project: Path) -> str:
     """Return the path that the folder of a project names as its own; empty if none."""
     return beginning(project / _ROOT, _LONGEST_PATH).decode("utf-8", "surrogateescape").strip()
-
-
-@lru_cache(maxsize=4)
-def _by_hash(projects: Path, known: tuple[str, ...]) -> dict[str, str]:
-    """Return folders that a project may be, by their hashes, the likeliest first."""
-    told = [folder for folder in map(_marked, listed(projects)) if folder]
-    told += [*_registered(projects.parent / "projects.json"), *known]
-    found: dict[str, str] = {}
-    for folder in islice(chain(told, _around(told)), _MOST):
-        found.setdefault(hash_of(folder), folder)
-    return found
-
-
-def _around(told: Iterable[str]) -> Iterator[str]:
-    """Yield the folders above those that are told, then those beside them."""
-    above = dict.fromkeys(each for folder in told for each in Path(folder).parents)
-    yield from map(str, above)
-    parents = dict.fromkeys(Path(folder).parent for folder in told)
-    for parent in (*parents, user_folders.home()):
-        yield from (str(each) for each in listed(parent) if is_folder(each))
 
 
 def _registered(path: Path) -> list[str]:
