@@ -254,7 +254,7 @@ def test_an_empty_machine_is_reported(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def listed_then(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     """Have something happen after the sessions were listed, and before they are read."""
-    found = [*discovery.sessions(hidden=True)]
+    found = [*discovery.sessions()]
 
     def sessions(*, hidden: bool, unread: object) -> list[discovery.FoundSession]:
         assert (hidden, unread) != (False, None)

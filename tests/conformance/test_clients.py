@@ -184,7 +184,7 @@ def test_a_session_is_found_where_its_client_keeps_it(
     for wanted in (specimen.session, specimen.session[:-2]):
         assert find.path_of(wanted) == path
     assert list(specimen.client.sessions("no-such-session")) == []
-    (found,) = discovery.sessions(hidden=True)
+    (found,) = discovery.sessions()
     listed = found.info
     assert (listed.client, listed.id, listed.path, listed.bytes) == (
         specimen.client.NAME,

@@ -17,7 +17,7 @@ from sessrotate import find, open_session
 from sessrotate.clients.view import Text, ToolCall, ToolResult
 from sessrotate.errors import RefusedError
 from sessrotate.export import jsonl, markdown
-from sessrotate.reports import discovery
+from sessrotate.reports import listing
 from support import reading, sets
 from support.real_clients.gemini_api import SUMMARY, GeminiApi
 from support.real_clients.gemini_client import VERSIONS, Gemini, install
@@ -162,7 +162,7 @@ def test_it_is_found_by_its_uuid_and_refused_in_place(
         uuid = session.reader.sight(talked.path.read_bytes()[:60_000], b"", is_whole=False).id
     assert uuid is not None
     assert find.path_of(uuid) == find.path_of(uuid[:8]) == talked.path
-    listed = [each for each in discovery.sessions() if each.info.client == "gemini"]
-    assert [each.info.path for each in listed] == [talked.path]
+    listed = [each.path for each in listing.sessions() if each.client == "gemini"]
+    assert listed == [talked.path]
     with pytest.raises(RefusedError, match="deletes session files"):
         find.live_of(talked.path)

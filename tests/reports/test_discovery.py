@@ -97,8 +97,8 @@ def test_what_nobody_used_is_hidden_unless_asked_for(home: Home) -> None:
     (folder / "agent-1.jsonl").write_bytes(as_lines(user("Go")))
     (folder / "notes.txt").write_bytes(b"none")
     (folder / ".jsonl").write_bytes(DATA)
-    assert only().id == ID
-    told = {each.info.id: each.info.standing for each in discovery.sessions(hidden=True)}
+    assert [each.id for each in listing.sessions()] == [ID]
+    told = {each.id: each.standing for each in listing.sessions(hidden=True)}
     others = {"empty": "empty", "warm": "warm-up", "side": "agent", OTHER: "agent"}
     assert told == {ID: "session", **others}
 
@@ -250,7 +250,7 @@ def test_a_live_file_that_does_not_go_on_from_its_archive_tells_no_compactions(h
     header_line = home.live.read_bytes().partition(b"\n")[0]
     for data in (DATA, header_line):
         home.live.write_bytes(data)
-        (session,) = discovery.sessions(hidden=True)
+        (session,) = discovery.sessions()
         found = session.info
         assert (found.compactions, found.live_tail_bytes) == (None, None)
 

@@ -81,17 +81,16 @@ in_brief: Final = partial(in_projects, brief=True)
 
 def sessions(
     *,
-    hidden: bool = False,
     unread: Unread = ignored,
     places: list[InProject] | None = None,
     look: Look = in_projects,
 ) -> Iterator[FoundSession]:
     """Yield the sessions of all clients, one client after the other, and copies last.
 
-    Claude Code's come in the order of projects and ids, others' in the order of their files. With
-    `hidden`, also those that nobody used: empty ones, warm-ups, files with agents' rows only; and
-    the copies of session files that no client goes on with. Of Claude Code's, only those at
-    `places` are looked at, by `look`, if these are given, and are taken off the list.
+    Claude Code's come in the order of projects and ids, others' in the order of their files. Those
+    that nobody used are among them: empty ones, warm-ups, files with agents' rows only; and the
+    copies of session files that no client goes on with. Of Claude Code's, only those at `places`
+    are looked at, by `look`, if these are given, and are taken off the list.
     """
     if places is None:
         places = project_folder.places(unread, place.archives(unread=unread))
@@ -106,10 +105,8 @@ def sessions(
             ids.add(session.info.id)
             if session.sight.folder is not None:
                 folders[session.sight.folder] = None
-            if hidden or session.sight.standing == "session":
-                yield _counted(session, files)
-        if hidden:
-            copies += _copies(client, folders, unread)
+            yield _counted(session, files)
+        copies += _copies(client, folders, unread)
     for copy in copies:
         # One that has its session's id, in the other format, is called as its file, suffix and all.
         name = copy.info.path.name if copy.info.id in ids else copy.info.id

@@ -63,7 +63,7 @@ def sessions(
 
 
 def _sessions(unread: Unread) -> list[SessionInfo]:
-    found = [*discovery.sessions(hidden=True, unread=unread)]
+    found = [*discovery.sessions(unread=unread)]
     running = discovery.running(found)
     written = in_use.written({each.file for each in found if each.file is not None})
     marked = {*restored.marked()}

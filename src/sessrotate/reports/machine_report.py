@@ -73,7 +73,7 @@ class Errors:
 
 def found(errors: Errors) -> list[FoundSession]:
     """Return all sessions of all clients, largest first, with those that nobody used."""
-    found = discovery.sessions(hidden=True, unread=errors.told)
+    found = discovery.sessions(unread=errors.told)
     listed = [each for each in found if each.info.is_there]
     return sorted(listed, key=lambda each: (-each.info.bytes, each.info.path))
 

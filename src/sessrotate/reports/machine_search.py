@@ -96,7 +96,7 @@ class Machine:
         latest = [*_latest(places)]
         self._left: Final = sorted(zip(latest, places, strict=True), key=itemgetter(0))
         first = self._taken(max(FIRST, latest.count(math.inf)))
-        found = discovery.sessions(hidden=True, unread=unread, places=first)
+        found = discovery.sessions(unread=unread, places=first)
         self._waiting = [*_with_agents(found)]
         self.opened: Final = [info for info, *_ in self._waiting]
         self.unopened: Final = [where.session for _, (where, _) in self._left]

@@ -212,7 +212,7 @@ def of_clients(archives: Iterable[Place], look: Look = discovery.in_brief) -> li
     """
     found: dict[str, list[FoundSession]] = {clients.in_place().files.NAME: []}
     places = project_folder.places(ignored, archives)
-    for session in discovery.sessions(hidden=True, places=places, look=look):
+    for session in discovery.sessions(places=places, look=look):
         found.setdefault(session.info.client, []).append(session)
     summed = [_summed(client, sessions) for client, sessions in found.items()]
     return [each for each in summed if found[each.client] or each.others or each.aside]

@@ -114,9 +114,9 @@ def test_a_session_that_a_later_client_copied_to_go_on_is_one_session(chats: Pat
     assert ([*gemini_json.sessions()], [*gemini.sessions()]) == ([], [later])
     assert ([*gemini_json.copies()], [*gemini.copies()]) == ([earlier], [])
     assert find.path_of(UUID) == find.path_of(STEM) == later
-    shown = {each.info.path: each.info.standing for each in discovery.sessions(hidden=True)}
+    shown = {each.info.path: each.info.standing for each in discovery.sessions()}
     assert shown == {later: "session", earlier: "copy"}
-    assert [each.info.path for each in discovery.sessions()] == [later]
+    assert [each.path for each in listing.sessions()] == [later]
     os.utime(later, ns=(0, 0))  # as a backup may set it: a file's own time says nothing
     assert ([*gemini_json.copies()], [*gemini.copies()]) == ([earlier], [])
 
@@ -326,7 +326,7 @@ def test_a_list_counts_what_lies_beside_sessions_once(chats: Path) -> None:
     for name, size in (beside | not_of_them).items():
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_bytes(b"1" * size)
-    found = {each.info.path: each.info for each in discovery.sessions(hidden=True)}
+    found = {each.info.path: each.info for each in discovery.sessions()}
     assert {path: info.side_bytes for path, info in found.items()} == {
         old: 3681,
         new: 0,
