@@ -244,24 +244,20 @@ def test_whoever_stops_early_leaves_no_process_behind(workers: int) -> None:
         del results
 
 
-def test_a_worker_that_is_far_ahead_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "AHEAD", 100_000)
-    held: list[int] = []
-
-    def receive(worker: module.Worker) -> int:
-        done = real(worker)
-        held.append(worker.held)
-        return done
+def test_a_worker_that_is_far_ahead_waits() -> None:
+    made, note = os.pipe()
 
     def large(item: int) -> Iterator[bytes]:
         if item == 0:
             time.sleep(0.5)
-        for _ in range(200):
+        for _ in range(400):
+            if item == 1:
+                os.write(note, b"x")
             yield bytes(10_000)
 
-    real = module.Worker.receive
-    monkeypatch.setattr(module.Worker, "receive", receive)
     results = streamed(large, ITEMS[:4], 2)
     next(results)
-    assert max(held) < 100_000 + 2 * module.READ + 64 * 10_000
-    assert sum(map(len, results)) == 4 * 200 * 10_000 - 10_000
+    assert len(os.read(made, 1_000)) <= 3 * module.BATCH
+    assert sum(map(len, results)) == 4 * 400 * 10_000 - 10_000
+    os.close(made)
+    os.close(note)

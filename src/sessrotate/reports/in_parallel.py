@@ -1,36 +1,29 @@
 """A function over many sessions, in several processes where that is faster.
 
 Promise: the results are those of a loop, in its order, and come as they are found. Workers are
-forks that take the next items from this process, write results to a pipe, and touch nothing else.
-One that is far ahead waits, so that memory is bounded; if one fails, for whatever reason, this
-process computes what is missing.
+forks that each do a fixed share of the items, write results to a pipe, and touch nothing else. A
+pipe that is full holds its worker up, so that memory is bounded; if one fails, for whatever reason,
+this process computes what is missing.
 """
 
 from __future__ import annotations
 
 import gc
-import io
 import os
 import pickle
-import select
 import signal
-import struct
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 from sessrotate import platforms
 
 if TYPE_CHECKING:
     Given = TypeVar("Given")
     Result = TypeVar("Result")
-    Work = Callable[[int], Iterable[Any]]
-
-AHEAD: Final = 2 * 1024 * 1024
-"""Bytes of results that are held for a worker whose turn has not come."""
 
 BATCH: Final = 64
 _SOON: Final = 0.02
@@ -38,12 +31,6 @@ _SOON: Final = 0.02
 
 What results that are sent together share is sent once.
 """
-
-READ: Final = 256 * 1024
-_FRAME: Final = struct.Struct("<IBI")
-"""Before results: the number of the item, whether it is done, and how many bytes follow."""
-
-_NUMBER: Final = struct.Struct("<I")
 
 
 def mapped(
@@ -78,10 +65,22 @@ def streamed(
         for item in taken(items):
             yield from function(item)
         return
-    left = dict(enumerate(taken(items)))
-    with _Crew(lambda number: function(left[number]), len(left), workers) as crew:
+    left, shares = dict(enumerate(taken(items))), max(workers, 2)
+    with ExitStack() as stack:
+        sent: dict[int, Iterator[list[Any] | None]] = {}
+        with suppress(OSError):  # no more processes: this one does what they would have done
+            for share in range(shares - workers, shares):
+                work = (function(left[number]) for number in range(share, len(left), shares))
+                sent[share] = stack.enter_context(_worker(work))
         for number in range(len(left)):
-            yield from crew.results(number)
+            given, is_done = 0, False
+            for results in sent.get(number % shares, ()):
+                if is_done := results is None:
+                    break
+                given += len(results)
+                yield from results
+            if not is_done:
+                yield from islice(function(left[number]), given, None)
             del left[number]
 
 
@@ -92,175 +91,66 @@ def taken(items: list[Given]) -> Iterator[Given]:
         yield items.pop()
 
 
-class Worker:
-    """A process, and what it has sent: frames of pickled results, with their items' numbers."""
-
-    def __init__(self, work: Work) -> None:
-        read, results = os.pipe()
-        orders, write = os.pipe()
-        self.process: Final = os.fork()
-        if not self.process:
-            # Or neither process would learn that the other has gone.
-            os.close(read)
-            os.close(write)
-            _work(work, orders, results)
-        os.close(results)
-        os.close(orders)
-        self.fd: Final = read
-        self._orders: Final = write
-        self._raw = bytearray()
-        self.frames: deque[tuple[int, bool, bytes]] = deque()
-        self.held = 0
-        self.is_gone = False
-
-    def order(self, number: int) -> None:
-        """Have it do an item, behind those that it was given before."""
+@contextmanager
+def _worker(work: Iterable[Iterable[Any]]) -> Iterator[Iterator[list[Any] | None]]:
+    """Have another process do items; yield the results it sends, and None behind an item's last."""
+    read, write = os.pipe()
+    process = os.fork()
+    if not process:
+        os.close(read)  # or it would not learn that its reader has gone
+        _work(work, write)
+    os.close(write)
+    with open(read, "rb") as stream:  # noqa: PTH123 - by number
         try:
-            os.write(self._orders, _NUMBER.pack(number))
-        except OSError:
-            self.is_gone = True
-
-    def receive(self) -> int:
-        """Take what it has sent; return how many items it has done with that."""
-        data = os.read(self.fd, READ)
-        self.is_gone = self.is_gone or not data
-        self._raw += data
-        done = 0
-        while len(self._raw) >= _FRAME.size:
-            number, is_done, size = _FRAME.unpack_from(self._raw)
-            end = _FRAME.size + size
-            if len(self._raw) < end:
-                break
-            self.frames.append((number, bool(is_done), bytes(self._raw[_FRAME.size : end])))
-            self.held += size
-            del self._raw[:end]
-            done += is_done
-        return done
-
-    def leave(self) -> None:
-        """Give up on it."""
-        self.is_gone = True
-        self.frames.clear()
-
-    def end(self) -> None:
-        """End it, whatever it does."""
-        os.close(self.fd)
-        os.close(self._orders)
-        os.kill(self.process, signal.SIGKILL)
-        os.waitpid(self.process, 0)
+            yield _received(stream)
+        finally:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
 
 
-class _Crew:
-    """Workers, and who does which item."""
-
-    def __init__(self, work: Work, count: int, workers: int) -> None:
-        self._work: Final = work
-        self._count: Final = count
-        self._next = 1 if workers == 1 else 0
-        self._owner: dict[int, Worker] = {}
-        self._workers: Final[list[Worker]] = []
-        self._wanted: Final = workers
-
-    def __enter__(self) -> Self:
-        try:
-            for _ in range(self._wanted):
-                self._workers.append(Worker(self._work))
-        except OSError:  # no more processes: those that there are do it
-            pass
-        except BaseException:
-            self.__exit__()
-            raise
-        for _ in range(2):  # one to do, and one to go on with
-            for worker in self._workers:
-                self._give(worker)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        while self._workers:
-            self._workers.pop().end()
-
-    def _give(self, worker: Worker) -> None:
-        if self._next < self._count and not worker.is_gone:
-            self._owner[self._next] = worker
-            worker.order(self._next)
-            self._next += 2 if self._wanted == 1 else 1
-
-    def results(self, number: int) -> Iterator[Any]:
-        """Yield the results of an item; all before it must have been taken."""
-        self._next = max(self._next, number + 1)  # nobody is left to do it
-        worker = self._owner.pop(number, None)
-        given, is_done = 0, worker is None
-        while worker is not None and not is_done:
-            if not worker.frames:
-                if worker.is_gone:
-                    break
-                self._wait(worker)
-                continue
-            _, is_last, data = worker.frames.popleft()
-            worker.held -= len(data)
-            try:
-                results = pickle.loads(data)  # noqa: S301 - our own fork wrote it
-            except Exception:  # noqa: BLE001 - it sent what cannot be read: done here then
-                worker.leave()
-                break
-            is_done = is_last
-            for result in results:
-                given += 1
-                yield result
-        if worker is None or not is_done:
-            yield from islice(self._work(number), given, None)
-
-    def _wait(self, wanted: Worker) -> None:
-        """Wait until a worker has sent something; take what others send too, up to a bound."""
-        open_ = [
-            each
-            for each in self._workers
-            if not each.is_gone and (each is wanted or each.held < AHEAD)
-        ]
-        ready, _, _ = select.select([each.fd for each in open_], [], [])
-        for each in open_:
-            if each.fd in ready:
-                for _ in range(each.receive()):
-                    self._give(each)
+def _received(stream: IO[bytes]) -> Iterator[list[Any] | None]:
+    """Yield what was sent, up to what cannot be read, whatever is wrong with that."""
+    with suppress(Exception):
+        while True:
+            yield pickle.load(stream)  # noqa: S301 - our own fork wrote it
 
 
 # ── in the other process ─────────────────────────────────────────────────────────────────────
 
 
-def _work(work: Work, orders: int, results: int) -> None:
-    """Do what is ordered until nobody reads any more, then end, without a word."""
+def _work(work: Iterable[Iterable[Any]], write: int) -> None:
+    """Do items until nobody reads any more, then end, without a word."""
     try:
         gc.freeze()  # looking for garbage among what both processes share would copy all of it
         # Ctrl-C reaches all processes, and only one is to answer it.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
-        while order := os.read(orders, _NUMBER.size):
-            _send_all(work, _NUMBER.unpack(order)[0], results)
+        with open(write, "wb") as stream:
+            for results in work:
+                for batch in _batches(results):
+                    _send(stream, batch)
+                _send(stream, None)
     finally:
         os._exit(0)
 
 
-def _send_all(work: Work, number: int, results: int) -> None:
-    held: list[Any] = []
+def _batches(results: Iterable[Any]) -> Iterator[list[Any]]:
+    batch: list[Any] = []
     sent = 0.0
-    for result in work(number):
-        held.append(result)
+    for result in results:
+        batch.append(result)
         now = time.monotonic()
-        if len(held) >= BATCH or now - sent > _SOON:
-            _send(results, number, held, is_done=False)
-            held, sent = [], now
-    _send(results, number, held, is_done=True)
+        if len(batch) >= BATCH or now - sent > _SOON:
+            yield batch
+            batch, sent = [], now
+    yield batch
 
 
-def _send(results: int, number: int, held: list[Any], *, is_done: bool) -> None:
-    stream = io.BytesIO()
+def _send(stream: IO[bytes], batch: list[Any] | None) -> None:
     pickler = pickle.Pickler(stream, pickle.HIGHEST_PROTOCOL)
     pickler.dispatch_table = _REDUCED
-    pickler.dump(held)
-    data = stream.getvalue()
-    whole = memoryview(_FRAME.pack(number, is_done, len(data)) + data)
-    while whole:
-        whole = whole[os.write(results, whole) :]
+    pickler.dump(batch)
+    stream.flush()
 
 
 _REDUCED: Final = {type(Path()): lambda path: (Path, (str(path),))}
