@@ -148,7 +148,7 @@ def test_an_agents_compaction_is_none_of_the_conversations(home: Home) -> None:
     before = snapshot(home.config)
     assert home.rotate().plan.live is None
     assert snapshot(home.config) == before
-    (entry,) = command_line.called("list", "--json").document()
+    (entry,) = command_line.called("list", "--deep", "--json").document()
     assert (entry["boundaries"], entry["gain_bytes"]) == (0, 0)
     assert entry["live_tail_bytes"] == home.live.stat().st_size
     home.append(boundary(7) + row(8))

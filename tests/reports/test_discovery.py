@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from sessrotate.archive import place
-from sessrotate.clients.preview import EDGE
 from sessrotate.in_place import aside
 from sessrotate.reports import SessionInfo, discovery, file_edges, listing
 from sessrotate.retention import prune, put_away
 from sessrotate.retention.policy import Policy
-from sessrotate.segments import headers
 from support import command_line, homes, oracle
 from support.command_line import ID
 from support.homes import PROJECT, Home
@@ -215,44 +212,15 @@ def test_an_archive_that_says_nothing_is_listed_all_the_same(home: Home) -> None
 # ── what is cheap to know ────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("padding", [0, 3_000, 40_000])
 @pytest.mark.parametrize("is_rotated", [False, True])
-def test_compactions_and_live_tails_are_exact_or_not_told(
-    home: Home, padding: int, is_rotated: bool
+def test_compactions_live_tail_and_gain_of_a_live_file_are_left_to_a_scan(
+    home: Home, is_rotated: bool
 ) -> None:
-    data = command_line.session(boundaries=3, padding=padding)
-    home.live.write_bytes(data)
     if is_rotated:
         home.rotate()
-    more = command_line.boundary(90) + command_line.row(91, pad="p" * padding)
-    home.append(more)
     found = only()
-    assert found.compactions == (4 if home.live.stat().st_size <= EDGE else None)
-    assert found.live_tail_bytes == len(more)
-
-
-def test_compactions_that_were_carried_are_not_counted_twice(home: Home) -> None:
-    home.rotate()
-    header_line, _, rest = home.live.read_bytes().partition(b"\n")
-    header = headers.parse_live(header_line + b"\n", ID)
-    assert header is not None
-    carried = command_line.boundary(7)
-    bare = rest[header.carried_bytes :]
-    home.live.write_bytes(
-        headers.live_line(replace(header, carried_bytes=len(carried))) + carried + bare
-    )
-    found = only()
-    assert (found.compactions, found.live_tail_bytes) == (3, len(bare))
-
-
-def test_a_live_file_that_does_not_go_on_from_its_archive_tells_no_compactions(home: Home) -> None:
-    home.rotate()
-    header_line = home.live.read_bytes().partition(b"\n")[0]
-    for data in (DATA, header_line):
-        home.live.write_bytes(data)
-        (session,) = discovery.sessions()
-        found = session.info
-        assert (found.compactions, found.live_tail_bytes) == (None, None)
+    assert (found.compactions, found.live_tail_bytes, found.gain_bytes) == (None, None, None)
+    assert found.segments == (3 if is_rotated else 0)
 
 
 # ── unreadable, vanishing, growing ───────────────────────────────────────────────────────────
@@ -315,17 +283,17 @@ def test_what_goes_away_meanwhile_is_passed_over(
 def test_a_file_that_grows_is_told_as_of_one_moment(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, grown = os.read, list[bool]()
+    real, grown, before = os.read, list[bool](), only()
 
     def growing(fd: int, size: int) -> bytes:
-        home.append(command_line.boundary(99))
+        home.append(command_line.row(99, timestamp="2099-03-01T12:00:00.000Z"))
         grown.append(True)
         return real(fd, size)
 
     monkeypatch.setattr(os, "read", growing)
     found = only()
     assert grown
-    assert (found.bytes, found.compactions) == (len(DATA), 3)
+    assert (found.bytes, found.ended) == (len(DATA), before.ended)
 
 
 # ── what continues what ──────────────────────────────────────────────────────────────────────

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sessrotate.clients.preview import Continues
 from sessrotate.errors import StorageError
 from sessrotate.reading import session
 from sessrotate.reports import SessionInfo, listing
-from sessrotate.segments import scan
+from sessrotate.segments import headers, scan
 from sessrotate.system import in_use
 from support import command_line, fakes, oracle, processes
 from support.command_line import ID
@@ -93,6 +94,30 @@ def test_a_rotated_session_has_the_compactions_and_the_tail_it_had(
     home.append(more)
     found = deepened()[ID]
     assert (found.compactions, found.live_tail_bytes) == (5, len(more))
+
+
+def test_compactions_that_were_carried_are_not_counted_twice(home: Home) -> None:
+    home.rotate()
+    header_line, _, rest = home.live.read_bytes().partition(b"\n")
+    header = headers.parse_live(header_line + b"\n", ID)
+    assert header is not None
+    carried = command_line.boundary(7)
+    bare = rest[header.carried_bytes :]
+    home.live.write_bytes(
+        headers.live_line(replace(header, carried_bytes=len(carried))) + carried + bare
+    )
+    found = deepened()[ID]
+    assert (found.compactions, found.live_tail_bytes) == (3, len(bare))
+
+
+@pytest.mark.parametrize("data", [b"", b"no session of anybody\n", bytes(99) + b"x\n" * 99_999])
+def test_a_file_that_no_client_claims_is_not_called_unreadable(home: Home, data: bytes) -> None:
+    home.live.write_bytes(data)
+    told: dict[str, str] = {}
+    found = deepened(told)[ID]
+    known = (0, 0, 0) if not data else (None, None, None)
+    assert (found.compactions, found.live_tail_bytes, found.gain_bytes) == known
+    assert told == {}
 
 
 def test_one_that_cannot_be_scanned_stays_as_it_is_and_is_told(

@@ -147,9 +147,6 @@ class Edges(Protocol):
     ) -> Sight:
         """Return of the same only whether somebody used the session, and when."""
 
-    def is_compacted(self, boundaries: Iterable[Boundary], size: int) -> bool:
-        """Tell whether the conversation in a file of `size` bytes can be cut at one of these."""
-
     def uuids(self, head: bytes, tail: bytes) -> frozenset[str]:
         """Return what tells the rows in sight from all others."""
 

@@ -26,8 +26,6 @@ from sessrotate.reports import SessionInfo, file_edges, project_folder
 from sessrotate.reports.file_edges import NO_ARCHIVE, ArchiveSummary, Edges
 from sessrotate.reports.in_parallel import mapped
 from sessrotate.reports.project_folder import InProject, ProjectFolder
-from sessrotate.segments import compressed, headers
-from sessrotate.segments.headers import LiveHeader
 from sessrotate.system import disk_use, in_use
 from sessrotate.units import amount
 
@@ -189,9 +187,7 @@ def of_file(
     seen = reader.sight(here.head, here.tail, is_whole=here.is_whole)
     if seen.folder is None and isinstance(reader, Placing):
         seen = replace(seen, folder=reader.folder(path, here.head, known))
-    is_compressed = compressed.is_session(path.name)
-    told = (None, None) if is_compressed else file_edges.compactions(here, client, 0)
-    return _found(client, path, seen, here, told), troubles
+    return _found(client, path, seen, here), troubles
 
 
 def _in_project(item: InProject, *, brief: bool) -> tuple[FoundSession | None, dict[str, str]]:
@@ -243,7 +239,6 @@ def of_place(
         where.live,
         seen,
         here,
-        (None, None) if brief else _compactions(newest, header, held),
         where=where,
         held=held,
         side=folder.side(where, here),
@@ -267,7 +262,7 @@ def _only_agents(where: Place, folder: ProjectFolder, unread: Unread) -> FoundSe
     sight = replace(file_edges.sight(where.session, seen, b""), standing="agent")
     client, held = where.client.files, replace(NO_ARCHIVE, modified=seen.modified)
     side = folder.side(where, None)
-    found = _found(client, where.live, sight, None, (None, 0), where=where, held=held, side=side)
+    found = _found(client, where.live, sight, None, where=where, held=held, side=side)
     return replace(found, beside=beside)
 
 
@@ -276,14 +271,13 @@ def _found(
     path: Path,
     sight: Sight,
     here: Edges | None,
-    told: tuple[int | None, int | None],
     *,
     where: Place | None = None,
     held: ArchiveSummary = NO_ARCHIVE,
     side: tuple[int, int] = (0, 0),
     lost: bool = False,
 ) -> FoundSession:
-    """Return a session; `told` are its compactions, and the bytes from the last one on.
+    """Return a session.
 
     `side` are the bytes of what lies beside the session, and those of the disk. It is
     `lost` what of a rotated session should be in an archive.
@@ -304,12 +298,12 @@ def _found(
         archived_disk_bytes=held.disk_bytes,
         archive_missing=lost,
         disk_bytes=(0 if here is None else here.disk) + held.disk_bytes + side[1],
-        gain_bytes=_gain(where, here, told[0], held),
+        gain_bytes=0 if where is None or here is None else None,
         waiting_disk_bytes=held.waiting_bytes,
         side_bytes=side[0],
         segments=len(held.segments),
-        compactions=told[0],
-        live_tail_bytes=0 if here is None else told[1],
+        compactions=held.compactions if newest is None else None,
+        live_tail_bytes=0 if here is None else None,
         modified=modified,
         last_used=sight.last_used(modified),
         is_running=False,
@@ -323,26 +317,3 @@ def _found(
     )
     file = None if here is None else here.file
     return FoundSession(info, sight, where, file, held.boundaries)
-
-
-def _compactions(
-    newest: Edges | None, header: LiveHeader | None, held: ArchiveSummary
-) -> tuple[int | None, int | None]:
-    """Return how many compactions a session has, and its bytes from the last one on."""
-    if newest is None:
-        return held.compactions, 0
-    if (header is None) != (not held.segments):
-        return None, None  # the live file does not go on from its archive: `doctor` says why
-    start = headers.prefix(header) if header is not None else 0
-    count, tail = file_edges.compactions(newest, clients.in_place().files, start)
-    return None if count is None else held.compactions + count, tail
-
-
-def _gain(
-    where: Place | None, here: Edges | None, count: int | None, held: ArchiveSummary
-) -> int | None:
-    """Return 0 where a rotation has nothing to cut, None where only a scan tells what it gains."""
-    if where is None or here is None:
-        return 0
-    uncut = held.compactions + bool(held.segments)  # a rotated live file begins with one
-    return 0 if count == uncut else None

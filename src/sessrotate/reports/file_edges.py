@@ -1,7 +1,6 @@
 """The first and last bytes of a session, in a file or an archive, and what they show.
 
 Rule: only reads, at most `EDGE` bytes at each end, and nothing that the client writes meanwhile.
-What it says of compactions is what a scan of the whole file would say, or None.
 
 The manifest says what the segments of an archive are. On the disk is what all files of it take in
 blocks, the trash and an archived session included.
@@ -25,9 +24,8 @@ from sessrotate.archive.place import Place
 from sessrotate.archive.record import Record
 from sessrotate.clients.common import passing_over
 from sessrotate.clients.preview import EDGE, Sight, edges_of
-from sessrotate.clients.protocol import Client
 from sessrotate.errors import SessrotateError
-from sessrotate.model import Boundary, Segment, Span
+from sessrotate.model import Segment
 from sessrotate.platforms import NO_LINK
 from sessrotate.segments import beginning_of, headers, load, manifest
 from sessrotate.segments.headers import LiveHeader
@@ -135,38 +133,6 @@ def header(session: str, edges: Edges) -> LiveHeader | None:
 
 def _facts(status: os.stat_result) -> tuple[int, int, tuple[int, int]]:
     return status.st_size, status.st_mtime_ns, (status.st_dev, status.st_ino)
-
-
-def compactions(edges: Edges, client: Client, start: int) -> tuple[int | None, int | None]:
-    """Return how many compactions a file has after `start`, and the bytes from the last one on.
-
-    Without a compaction, those are all bytes from `start` on. A figure that the edges do not show
-    is None: so are both of a file that ends before `start`, which its client trimmed.
-    """
-    if not edges.is_read or edges.size < start:
-        return None, None
-    if not client.MARKER:
-        return 0, edges.size - start
-    found: list[Boundary] = []  # the last one first
-    data, base = edges.tail, edges.size - len(edges.tail)
-    floor = max(0, start - base)
-    end = len(data) if client.MARKER in data else floor  # three times as fast as from behind
-    while (at := data.rfind(client.MARKER, floor, end)) >= 0:
-        begin = data.rfind(b"\n", floor, at) + 1 or floor
-        if begin == floor and base + begin != start:
-            break  # the line's beginning is not in sight
-        stop = data.find(b"\n", at)
-        line = Span(base + begin, base + (stop if stop >= 0 else len(data)))
-        text = data[begin : line.end - base]
-        if isinstance(boundary := client.boundary([text], line), Boundary):
-            found.append(boundary)
-        end = begin
-    else:
-        if base <= start:
-            if not clients.in_place().edges.is_compacted(found, edges.size):
-                return 0, edges.size - start
-            return len(found), edges.size - found[0].offset
-    return None, edges.size - found[0].offset if found else None
 
 
 # ── an archive ────────────────────────────────────────────────────────────────────────────────────

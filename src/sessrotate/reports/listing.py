@@ -1,7 +1,8 @@
 """All sessions of the machine: with what is cheap to know, or with what a scan of each adds.
 
 Rule: the system is asked once for all sessions which clients run and which files are open. A
-session that cannot be scanned stays as it is, and the reason is reported. What a rotation would
+session that cannot be scanned stays as it is, and the reason is reported, but of a file that no
+client claims. What a rotation would
 gain is asked of the plan that it would make, never guessed at; what it refuses gains nothing.
 
 Which session continues another is told by their first and last bytes, and each link says why it is
@@ -30,7 +31,7 @@ from sessrotate.archive.place import Place
 from sessrotate.archive.state import State
 from sessrotate.clients.common import ignored, is_folder, real
 from sessrotate.clients.preview import Continues, Sight
-from sessrotate.errors import SessrotateError, storage
+from sessrotate.errors import NotASessionError, SessrotateError, storage
 from sessrotate.reports import SessionInfo, discovery, file_edges, project_folder, unambiguous
 from sessrotate.reports.discovery import FoundSession
 from sessrotate.reports.project_folder import ProjectFolder
@@ -116,13 +117,15 @@ def deepened(
     found, done = [*found], 0
     packed = _packed(found)
     for entry in _linked(found):
-        count, tail, gain = entry.compactions, entry.live_tail_bytes, entry.gain_bytes
+        count, tail = entry.compactions, entry.live_tail_bytes
+        gain = packed.get(entry.path, entry.gain_bytes)
         try:
             if is_to_scan(entry):
                 count, tail = _scanned(entry, done, progress)
             if gain is None:
                 gain = _gained(entry, count)
-            gain = packed.get(entry.path, gain)
+        except NotASessionError:  # it was read, and there is nothing to tell
+            pass
         except SessrotateError as error:
             unread(str(entry.path), str(error))
         done += entry.bytes if is_to_scan(entry) else 0
@@ -151,7 +154,7 @@ def _linked(found: Iterable[SessionInfo]) -> Iterator[SessionInfo]:
 
 def is_to_scan(entry: SessionInfo) -> bool:
     """Return whether a scan would tell more than is known."""
-    return entry.is_live and (entry.compactions is None or entry.live_tail_bytes is None)
+    return entry.is_live
 
 
 def _gained(entry: SessionInfo, count: int | None) -> int | None:
@@ -180,8 +183,10 @@ def _scanned(entry: SessionInfo, done: int, progress: Callable[[int], None]) -> 
             newest = session.segments[-1]
             return newest.index, newest.bytes or 0
     with compressed.opened_session(entry.path) as source:
-        client = clients.client_of(source)
+        client, in_place = clients.client_of(source), clients.in_place()
         told = scan.scan(source, client, lambda read: progress(done + read))
+        if client is in_place.files:
+            told = in_place.resume.of_conversation(told, 0)
     last = told.boundaries[-1].offset if told.boundaries else 0
     return len(told.boundaries), told.end - last
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from sessrotate.clients.preview import Sight, Title
-from sessrotate.model import Boundary
 from support.made_up.client import row_of
 
 
@@ -27,10 +25,6 @@ def of_live(_session: str, head: bytes, tail: bytes, older: bytes, *, is_whole: 
 
 
 brief = of_live
-
-
-def is_compacted(boundaries: Iterable[Boundary], _size: int) -> bool:
-    return any(True for _ in boundaries)
 
 
 def uuids(head: bytes, tail: bytes) -> frozenset[str]:

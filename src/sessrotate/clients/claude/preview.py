@@ -24,7 +24,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from sessrotate import names, units
-from sessrotate.clients.claude import loading, view
+from sessrotate.clients.claude import view
 from sessrotate.clients.claude.rows import (
     Origin,
     Shown,
@@ -47,8 +47,6 @@ from sessrotate.clients.preview import (
     rows_from_the_end,
 )
 from sessrotate.clients.view import asked
-
-is_compacted: Final = loading.is_compacted
 
 
 def look(
