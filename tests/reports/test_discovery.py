@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -129,30 +128,6 @@ def test_a_folder_that_is_not_there_has_no_sessions(
 ) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "nothing"))
     assert list(discovery.sessions()) == []
-
-
-# ── what an old client's index says ──────────────────────────────────────────────────────────
-
-
-def test_an_index_names_only_a_session_whose_own_file_does_not(home: Home) -> None:
-    folder = home.live.parent
-    (folder / f"{OTHER}.jsonl").write_bytes(as_lines(user("x" * 100_000)))
-    index = [
-        {"sessionId": OTHER, "summary": "Of the index", "firstPrompt": "No"},
-        {"sessionId": ID, "summary": "Not this"},
-        {"sessionId": 1},
-        None,
-    ]
-    (folder / "sessions-index.json").write_text(json.dumps({"version": 1, "entries": index}))
-    titles = {each.info.id: str(each.info.title) for each in discovery.sessions()}
-    assert titles[OTHER] == "Of the index"
-    assert titles[ID] not in {"", "Not this"}
-
-
-@pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"entries":1}', b'{"entries":[[]]}'])
-def test_an_index_that_says_nothing_is_passed_over(home: Home, data: bytes) -> None:
-    (home.live.parent / "sessions-index.json").write_bytes(data)
-    assert only().id == ID
 
 
 # ── archives, and what is put away ───────────────────────────────────────────────────────────

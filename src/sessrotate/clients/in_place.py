@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
 
 from msgspec import Struct
 
-from sessrotate.clients.preview import Sight, Title
+from sessrotate.clients.preview import Sight
 from sessrotate.clients.protocol import Client, nothing
 from sessrotate.errors import printable
 from sessrotate.model import Boundary, Scan, Span
@@ -152,9 +152,6 @@ class Edges(Protocol):
 
     def follows(self, head: bytes) -> str | None:
         """Return which row the first one in sight that says so follows, None if none does."""
-
-    def index_titles(self, data: bytes) -> dict[str, Title]:
-        """Return the titles that `sessions-index.json` in a project's folder gives, by id."""
 
 
 # ── what a resume needs ──────────────────────────────────────────────────────────────────────

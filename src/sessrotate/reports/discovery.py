@@ -232,8 +232,6 @@ def of_place(
         seen = replace(seen, ended=held.used)
     if is_copy:  # of the session's own live file, in another project
         seen = replace(seen, standing="copy")
-    if seen.title.source == "none" and where.session in folder.titles:
-        seen = replace(seen, title=folder.titles[where.session])
     found = _found(
         where.client.files,
         where.live,

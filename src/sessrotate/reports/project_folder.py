@@ -1,7 +1,7 @@
 """What the folder of one project of Claude Code holds: names and sizes, not contents.
 
-Rule: one look at the folder, and of the files only agents' transcripts and the index of titles are
-opened. A folder that is not there is empty.
+Rule: one look at the folder, and of the files only agents' transcripts are opened. A folder that is
+not there is empty.
 """
 
 from __future__ import annotations
@@ -20,11 +20,8 @@ from sessrotate import clients, names
 from sessrotate.archive import place
 from sessrotate.archive.place import Place
 from sessrotate.clients.common import is_link, passing_over, real, room_in
-from sessrotate.clients.preview import Title
-from sessrotate.errors import DamagedError
 from sessrotate.reports import file_edges
 from sessrotate.reports.file_edges import Edges
-from sessrotate.segments import load, manifest
 
 if TYPE_CHECKING:
     from sessrotate.clients.common import Unread
@@ -32,15 +29,13 @@ if TYPE_CHECKING:
 _COARSE: Final = 2.0
 """Seconds that a file's time may be before that of its last record: FAT has each second one."""
 
-_INDEX: Final = "sessions-index.json"
-
 
 class ProjectFolder(Struct):
     """Ids of sessions with a live file, with a folder beside it, and with an archive.
 
     `agents` are the bytes of agents' transcripts by session, and those of the disk that they take,
     and `beside` the paths of these. `alone` are sessions that have such transcripts and no file of
-    their own. `titles` those of the client's index.
+    their own.
     """
 
     live: set[str] = field(default_factory=set)
@@ -49,7 +44,6 @@ class ProjectFolder(Struct):
     agents: dict[str, tuple[int, int]] = field(default_factory=dict)
     beside: dict[str, tuple[str, ...]] = field(default_factory=dict)
     alone: set[str] = field(default_factory=set)
-    titles: dict[str, Title] = field(default_factory=dict)
 
     def add_agent(self, path: str, owners: set[str], here: Edges) -> None:
         """Count a transcript that names these sessions to one of them: one that is there."""
@@ -126,14 +120,7 @@ def read(folder: Path, archives: set[str], unread: Unread) -> ProjectFolder:
         with passing_over(entry.path, unread):
             if entry.is_dir():
                 found.folders.add(name)
-            elif name == _INDEX:
-                with suppress(DamagedError):
-                    data = load.read_small(folder, name, manifest.MAX_BYTES)
-                    found.titles = client.edges.index_titles(data)
-            elif (kind := client.files.named(name)) in {
-                None,
-                "copy",
-            } or not entry.is_file():
+            elif (kind := client.files.named(name)) in {None, "copy"} or not entry.is_file():
                 continue
             elif kind == "session":
                 found.live.add(names.session_of(name))

@@ -35,9 +35,5 @@ def follows(_head: bytes) -> str | None:
     return None
 
 
-def index_titles(_data: bytes) -> dict[str, Title]:
-    return {}
-
-
 def _rows(data: bytes) -> list[dict[str, Any]]:
     return [row for row in map(row_of, data.split(b"\n")) if row]

@@ -14,7 +14,6 @@ stands in one text behind one, that is the title, after commands.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
@@ -36,7 +35,7 @@ from sessrotate.clients.claude.rows import (
     titled_of,
 )
 from sessrotate.clients.claude.view import of_row
-from sessrotate.clients.common import BOM, iso_time, text
+from sessrotate.clients.common import BOM, iso_time
 from sessrotate.clients.preview import (
     TITLE_LENGTH,
     Sight,
@@ -329,24 +328,3 @@ def on_one_line(said: str) -> str:
     """Return a text as a title: one line of at most `TITLE_LENGTH` characters."""
     said = " ".join(said[: 20 * TITLE_LENGTH].split())
     return said if len(said) <= TITLE_LENGTH else said[: TITLE_LENGTH - 1] + "…"
-
-
-def index_titles(data: bytes) -> dict[str, Title]:
-    """Return the titles of sessions that a `sessions-index.json` gives, by id.
-
-    Some clients between 2.0.76 and 2.1.14 kept one for each project, as a cache. It may be out of
-    date, or wrong: a hint for a session whose own file shows no title.
-    """
-    try:
-        index = json.loads(data)
-    except (ValueError, RecursionError):
-        return {}
-    entries = index.get("entries") if isinstance(index, dict) else None
-    titles = {}
-    for entry in entries if isinstance(entries, list) else ():
-        session = text(entry, "sessionId")
-        if session is not None:
-            summary, first = text(entry, "summary"), text(entry, "firstPrompt")
-            if said := on_one_line(summary or first or ""):
-                titles[session] = Title(said, "summary" if summary else "first prompt")
-    return titles
