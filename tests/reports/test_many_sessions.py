@@ -42,7 +42,7 @@ def search() -> list[object]:
 LOOKS: dict[str, Callable[[], object]] = {
     "search": search,
     "list": lambda: [*discovery.sessions()],
-    "status": lambda: status.Look(config.parsed(""), time.time()).whole(homes.silent),
+    "status": lambda: status.look(config.parsed(""), time.time(), homes.silent),
     "doctor": doctor.look,
     "archive": lambda: [*_plans(put_away.wanted(1.0, None, LATER, LATER))],
 }

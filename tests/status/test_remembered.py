@@ -22,7 +22,7 @@ from sessrotate.job import config, run
 from sessrotate.reports import discovery, next_steps
 from sessrotate.system import in_use, user_folders
 from support import command_line
-from support.command_line import ID, called, on_terminal, write
+from support.command_line import ID, called, write
 from support.homes import Home, silent
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def known() -> dict[str, dict[str, Any]]:
 
 
 def looked() -> Status:
-    found = status.Look(config.read(None).settings, time.time()).whole(silent)
+    found = status.look(config.read(None).settings, time.time(), silent)
     return replace(found, clients=tuple(on_disk_of(found.clients)))
 
 
@@ -468,30 +468,3 @@ def test_nothing_but_the_status_reads_it(monkeypatch: pytest.MonkeyPatch) -> Non
         ["run"],
     ):
         assert "TiB" not in called(*command).out
-
-
-# ── while it takes long ──────────────────────────────────────────────────────────────────────
-
-
-def test_on_a_terminal_what_is_known_is_shown_while_the_rest_is_read(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sessrotate.cli.streams.PATIENCE", -1)
-
-    def told() -> list[str]:
-        shown = command_line.without_ansi(on_terminal(env=home.env).out).replace("\r", "")
-        return shown.splitlines()
-
-    being_read = "sessions are being read"
-    cold = told()
-    assert cold[0].startswith("On disk    Claude Code ")
-    assert cold[1] == f"Can free   not known yet: {being_read}"
-    assert [cold[0], *cold[2:]] == called().out.splitlines()
-    home.append(command_line.row(99))
-    partly = told()
-    assert partly[1].startswith("Can free   at least 1.")
-    assert partly[1].endswith(f" from 1 session: {being_read}")
-    assert partly[2].startswith("Can free   without any loss: about ")
-    assert [partly[0], *partly[2:]] == called().out.splitlines()
-    assert told() == called().out.splitlines()
-    assert all(being_read not in line for line in told())

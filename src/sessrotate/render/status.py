@@ -36,7 +36,9 @@ Automate  setup
 def lines(status: Status) -> Iterator[str]:
     """Yield the status, a line a fact, and the commands that are most useful."""
     missing = [session for each in status.clients for session in each.missing]
-    yield _all_on_disk(status)
+    found = [each for each in status.clients if each.bytes or each.aside or each.others >= _MUCH]
+    on_disk = "; ".join(map(_on_disk, found)) or "no sessions found"
+    yield f"On disk    {on_disk}{_others(status.others)}"
     yield from _to_gain(status, is_wrong=bool(missing))
     yield f"Automatic  {_by_itself(status)}"
     yield f"Last run   {_last(status.last)}"
@@ -77,21 +79,6 @@ def _to_gain(status: Status, *, is_wrong: bool) -> Iterator[str]:
     tidy = "" if is_wrong or status.steps else ": all is tidy"
     yield f"Can free   nothing{kept if status.kept else tidy}"
     yield "Command    sessrotate report --all   shows what is large"
-
-
-def so_far(status: Status) -> Iterator[str]:
-    """Yield what is known while sessions are still read; `lines` begins with the first of it."""
-    yield _all_on_disk(status)
-    known = "not known yet"
-    if status.gain:
-        known = f"at least {size(status.gain)} from {count(status.worth, 'session')}"
-    yield f"Can free   {known}: sessions are being read"
-
-
-def _all_on_disk(status: Status) -> str:
-    found = [each for each in status.clients if each.bytes or each.aside or each.others >= _MUCH]
-    on_disk = "; ".join(map(_on_disk, found)) or "no sessions found"
-    return f"On disk    {on_disk}{_others(status.others)}"
 
 
 def _wrong(status: Status, missing: Sequence[str]) -> Iterator[str]:

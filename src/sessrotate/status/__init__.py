@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field, structs
-from msgspec.structs import replace
 
 from sessrotate import __version__, clients, fs, names
 from sessrotate.archive import place, restored
@@ -112,13 +111,9 @@ class _Known(Struct, frozen=True):
 
 
 class Memory:
-    """What is remembered when a status begins, and what it finds out.
-
-    `outcomes` are those of the sessions that were asked for so far.
-    """
+    """What is remembered when a status begins, and what it finds out."""
 
     def __init__(self) -> None:
-        self.outcomes: list[Outcome] = []
         self._before = _read()
         self._now = _Known({}, {})
         self._looks: dict[Place, str] = {}
@@ -176,13 +171,10 @@ class Memory:
                 del known[where]
         for where, found in known.items():
             self._now.figures[keys[where]] = found
-            outcome = Outcome(
+            yield Outcome(
                 where, found.result, found.freed, found.size, found.gained, usual=found.usual
             )
-            self.outcomes.append(outcome)
-            yield outcome
         for outcome in act([each for each in wanted if each[0] not in known]):
-            self.outcomes.append(outcome)
             if outcome.where is not None:
                 figures = _figures(outcome.where, outcome)
                 if figures is not None and self._is_same(outcome.where):
@@ -355,50 +347,40 @@ class Status(Struct, frozen=True):
     steps: tuple[NextStep, ...] = ()
 
 
-class Look:
-    """A look at this machine: at once what costs little, then what tidying would gain."""
+def look(settings: Settings, now: float, progress: Progress) -> Status:
+    """Return where this machine stands; `now` is in seconds since 1970.
 
-    def __init__(self, settings: Settings, now: float) -> None:
-        """Look at what costs little; `now` is in seconds since 1970."""
-        self._settings, self._now = settings, now
-        self._memory = Memory()
-        self._marked = {*restored.marked()}
-        archives = [*place.archives()]
-        clients = tuple(next_steps.of_clients(archives, self._memory.sessions))
-        self._known = _known(archives, clients)
-        self._first = _without_gain(now, clients, self._known, self._marked)
-
-    @property
-    def so_far(self) -> Status:
-        """The status with the gain of the sessions that were looked at until now."""
-        return _with(self._first, self._memory.outcomes)
-
-    def whole(self, progress: Progress) -> Status:
-        """Return the whole status. Sessions are read of which nothing is remembered."""
-        settings, recall = self._settings.for_tidying, self._memory.recall
-        try:
-            planned = run.plan(
-                settings, self._now, progress, Scope(asks=True), recall=recall, known=self._known
-            )
-        except BaseException:
-            self._memory.keep(forgets=False)  # whoever does not wait asks again
-            raise
-        self._memory.keep()
-        found = [each for _, each in planned.outcomes]
-        left = next_steps.left_alone(self._marked)
-        steps = next_steps.after(found, self._first.clients, self._now, left)
-        return replace(_with(self._first, found), hidden=planned.hidden, steps=steps)
-
-
-def _with(first: Status, found: list[Outcome]) -> Status:
-    """Return a status with what these outcomes of a plan gain."""
-    outcomes = [each for each in found if each.result == "planned" and each.gained > 0]
+    Sessions are read of which nothing is remembered.
+    """
+    memory, marked, archives = Memory(), {*restored.marked()}, [*place.archives()]
+    clients = tuple(next_steps.of_clients(archives, memory.sessions))
+    known = _known(archives, clients)
+    tidying, scope = settings.for_tidying, Scope(asks=True)
+    try:
+        planned = run.plan(tidying, now, progress, scope, recall=memory.recall, known=known)
+    except BaseException:
+        memory.keep(forgets=False)  # whoever does not wait asks again
+        raise
+    memory.keep()
+    found = [each for _, each in planned.outcomes]
+    gaining = [each for each in found if each.result == "planned" and each.gained > 0]
     failing = dict.fromkeys(each.session for each in found if each.result == "failed")
-    return replace(
-        first,
-        gain=sum(each.gained for each in outcomes),
-        worth=len({each.where for each in outcomes}),
+    schedule = installed()
+    wrong = [*findings.not_running(schedule)]
+    return Status(
+        clients=clients,
+        gain=sum(each.gained for each in gaining),
+        worth=len({each.where for each in gaining}),
         failing=tuple(filter(None, failing)),
+        kept=restored.whole(marked),
+        has_hook=_has_hook(),
+        has_schedule=schedule is not None,
+        last=_last(),
+        wrong=tuple(each.detail for each in wrong),
+        doomed=_doomed(now, known, is_run=all(each.kind != "schedule" for each in wrong)),
+        others=tuple(in_place().files.other_folders()),
+        hidden=planned.hidden,
+        steps=next_steps.after(found, clients, now, next_steps.left_alone(marked)),
     )
 
 
@@ -409,29 +391,12 @@ def _known(archives: Sequence[Place], clients: Iterable[OnDisk]) -> Known:
     return Known(archives, {info.path: info.bytes for info in live}, plain)
 
 
-def _without_gain(
-    now: float, clients: tuple[OnDisk, ...], known: Known, marked: Iterable[str]
-) -> Status:
-    found = installed()
-    wrong = [*findings.not_running(found)]
-    has_margin = findings.saving_margin() is not None
-    is_saved = has_margin and all(each.kind != "schedule" for each in wrong)
-    doomed, cleanup = list[str](), in_place().cleanup
-    if not is_saved:
-        doomed = cleanup.doomed(cleanup.in_force(), findings.WEEK, now, known.sizes)
-    return Status(
-        clients=clients,
-        gain=0,
-        worth=0,
-        failing=(),
-        kept=restored.whole(marked),
-        has_hook=_has_hook(),
-        has_schedule=found is not None,
-        last=_last(),
-        wrong=tuple(each.detail for each in wrong),
-        doomed=len(doomed),
-        others=tuple(in_place().files.other_folders()),
-    )
+def _doomed(now: float, known: Known, *, is_run: bool) -> int:
+    """Return how many sessions the client deletes within a week, and no run saves in time."""
+    if is_run and findings.saving_margin() is not None:
+        return 0
+    cleanup = in_place().cleanup
+    return len(cleanup.doomed(cleanup.in_force(), findings.WEEK, now, known.sizes))
 
 
 def _has_hook() -> bool:
