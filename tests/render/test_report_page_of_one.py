@@ -131,7 +131,9 @@ def test_a_session_that_is_not_rotated_says_why_and_has_no_command(
     reason = "It was never compacted."
     kept = replace(session, command=None, kept=reason, would_free=0)
     drawn(browser, made(tmp_path, "kept", [kept]))
-    assert texts(browser, f"{card('rotation')} > p") == [f"A rotation would free nothing. {reason}"]
+    assert texts(browser, f"{card('rotation')} > p") == [
+        f"There is nothing to rotate now. {reason}"
+    ]
     assert count(browser, ".command") == 0
     tones = browser.run(
         f"[...document.querySelectorAll('{card('rotation')} rect')].map((r) => r.classList[0])"

@@ -6,7 +6,6 @@ harmless and cut to size. Without a terminal, rows are plain and complete.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
@@ -34,9 +33,6 @@ _ROWS: Final = 15
 
 _SEGMENTS: Final = 25
 _TITLE: Final = 48
-
-_LEFT: Final = "Finishing or compressing what is left"
-"""What tidying does besides rotating."""
 
 _REMARKS: Final = {"absent": "gone", "sealed": "archived", "live": ""}
 _PARTS: Final = Columns(
@@ -161,14 +157,11 @@ def _segments(segments: Sequence[SegmentRow], canvas: Canvas) -> Iterator[str]:
 def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:
     if report.live_bytes is None and report.kept is not None:
         yield safe_text.line(report.kept)
-        yield from _to_tidy(report, canvas)
         return
     tail = f"The live tail is {size(report.live_tail)}"
     if report.command is None:
         why = safe_text.line(report.kept or "")
-        nothing = f"Rotating would free nothing: {why[:1].lower()}{why[1:]}"
-        yield f"{tail}. {why if report.to_tidy else nothing}"
-        yield from _to_tidy(report, canvas)
+        yield f"{tail}. There is nothing to rotate now: {why[:1].lower()}{why[1:]}"
         return
     if report.command.startswith("sessrotate rotate"):
         moved = (report.live_bytes or 0) - report.live_tail
@@ -180,15 +173,6 @@ def _advice(report: SessionReport, canvas: Canvas) -> Iterator[str]:
     yield canvas.paint("bold", f"  {safe_text.line(report.command)}")
     if report.room_missing:
         yield f"The disk has no room for that: free {size(report.room_missing)} more first."
-    yield from _to_tidy(report, canvas)
-
-
-def _to_tidy(report: SessionReport, canvas: Canvas) -> Iterator[str]:
-    if report.to_tidy:
-        yield f"{_LEFT} would free about {size(report.to_tidy)} on disk:"
-        yield canvas.paint(
-            "bold", f"  {safe_text.line(shlex.join(['sessrotate', 'tidy', report.id]))}"
-        )
 
 
 def _contents(
@@ -288,9 +272,6 @@ def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
         if report.clients and all(each.client != "claude" for each in report.clients):
             why = "rotated: only those of Claude Code are"
         yield f"No session is {why}."
-        if report.to_tidy:
-            yield f"{_LEFT} would free about {_besides(report)}. To do that:"
-            yield canvas.paint("bold", "  sessrotate tidy")
         return
 
     def cells(each: SessionReport) -> tuple[str, ...]:
@@ -320,10 +301,3 @@ def _worth(report: MachineReport, canvas: Canvas) -> Iterator[str]:
     if cramped := sum(each.room_missing > 0 for each in [*tidied, *used]):
         which = "it" if len(tidied) + len(used) == 1 else f"{cramped:,} of them"
         yield f"The disk is too full for {which} now: `sessrotate tidy -n` says what is missing."
-    if report.to_tidy:
-        yield f"{_LEFT} would also free about {_besides(report)}."
-
-
-def _besides(report: MachineReport) -> str:
-    freed = sum(each.to_tidy for each in report.to_tidy)
-    return f"{size(freed)} of {count(len(report.to_tidy), 'session')}"

@@ -116,9 +116,8 @@ class SessionReport(Struct, frozen=True):
     its name only. `would_free` is about how many bytes of the disk a rotation would free
     (of a file outside of its client's folder, what stands before the last compaction), and `kept`
     the sentence that says why it would not, None if it would. `room_missing` is how many bytes more
-    have to be free before. `to_tidy` is about how many bytes of the disk `tidy` frees besides: by
-    finishing what was interrupted, and by compressing what is archived and plain. `growth` has the
-    days in order: exact with `contents`, and otherwise spread evenly over the time of each segment.
+    have to be free before. `growth` has the days in order: exact with `contents`, and otherwise
+    spread evenly over the time of each segment.
     `disk_bytes` are what all of it takes of the disk, None where that was not asked; `deletes_at`
     is when its client will delete it if nobody uses it, in seconds since 1970, None for never.
     Commands name it `by` its path where its id does not do, else empty.
@@ -138,7 +137,6 @@ class SessionReport(Struct, frozen=True):
     growth: tuple[Day, ...]
     contents: Contents | None = None
     room_missing: int = 0
-    to_tidy: int = 0
     disk_bytes: int | None = None
     deletes_at: float | None = None
     by: str = ""
@@ -266,11 +264,6 @@ class MachineReport(Struct, frozen=True):
     def would_free(self) -> int:
         """About how many bytes of the disk rotating every session would free."""
         return sum(session.would_free for session in self.sessions)
-
-    @property
-    def to_tidy(self) -> tuple[SessionReport, ...]:
-        """The sessions of which `tidy` frees something besides rotating them."""
-        return tuple(session for session in self.sessions if session.to_tidy > 0)
 
 
 # ── what the list says ────────────────────────────────────────────────────────────────────────────

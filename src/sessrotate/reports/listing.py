@@ -213,22 +213,6 @@ def planned(
     return plan, found.live, gain.Forecast(gained=gained, need=need)
 
 
-def to_tidy(found: State) -> int:
-    """Return about how many bytes of the disk `tidy` gains besides rotating a session.
-
-    That is by finishing a rotation that was interrupted, and by compressing what a full disk left
-    plain of a session that was put away. What cannot be read gains nothing.
-    """
-    from sessrotate.in_place import gain  # noqa: PLC0415 - as above
-
-    gains = gain.of_finishing(found).gained
-    if found.is_away:
-        from sessrotate.retention import sizes  # noqa: PLC0415 - few sessions are put away
-
-        gains += sizes.left_plain(found.place).gained
-    return max(0, gains)
-
-
 # ── which session continues which ─────────────────────────────────────────────────────────────────
 
 SOON: Final = timedelta(minutes=10)

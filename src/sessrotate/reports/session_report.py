@@ -290,14 +290,13 @@ def path_of(found: FoundSession) -> Path:
 def _of(
     path: Path, where: Place | None, seen: AtHand, progress: Progress, kinds: Counts | None
 ) -> SessionReport:
-    known, to_tidy = None, 0
+    known = None
     if where is not None:
-        known, to_tidy = _in_place(where, seen, progress, is_counted=kinds is None)
+        known = _in_place(where, seen, progress, is_counted=kinds is None)
     if known is not None and kinds is None:
-        return replace(known, to_tidy=to_tidy)
+        return known
     with open_session(path, on_gap=lambda _gap: None) as session:
         found = session_rows(session, where, known, seen, is_counted=kinds is None)
-        found = replace(found, to_tidy=to_tidy)
         if kinds is None:
             return found
         tally = Tally(session.id, session.reader, session.bytes_of)
@@ -317,19 +316,14 @@ def by_path(report: SessionReport) -> SessionReport:
 
 def _in_place(
     where: Place, seen: AtHand, progress: Progress, *, is_counted: bool
-) -> tuple[SessionReport | None, int]:
-    """Return what the plan of a rotation says, and what `tidy` frees besides.
-
-    There is no report if no plan can be made now.
-    """
+) -> SessionReport | None:
+    """Return what the plan of a rotation says, None if no plan can be made now."""
     with storage("read the session"), state.opened(where) as found:
-        to_tidy = listing.to_tidy(found)
         told = listing.planned(found, progress)
         if told is None:
-            return None, to_tidy
+            return None
         plan, live, expected = told
-        report = of_plan(found, live, plan, seen, expected, is_counted=is_counted)
-        return report, to_tidy
+        return of_plan(found, live, plan, seen, expected, is_counted=is_counted)
 
 
 def _tallied(

@@ -45,9 +45,7 @@ const ALL_AT_ONCE = "sessrotate tidy";
 
 const worthRotating = (report) => {
   const rows = report.worth_rotating;
-  const besides = report.tidying_frees_bytes ? [make("p", {}, `Tidying frees about ${size(report.tidying_frees_bytes)} besides: it finishes what was interrupted, and compresses what is archived plain.`)] : [];
-  const how = rows.length || besides.length ? [...besides, make("p", {}, "All of it at once:"), command(ALL_AT_ONCE)] : [];
-  if (!rows.length) return card("Worth rotating", { name: "worth", wide: true }, make("p", { class: "empty" }, "No session: a rotation would free nothing to speak of."), ...how);
+  if (!rows.length) return card("Worth rotating", { name: "worth", wide: true }, make("p", { class: "empty" }, "No session: a rotation would free nothing to speak of."));
   const list = make("ol", { class: "worth" });
   const longest = Math.max(...rows.map((row) => row.would_free_bytes), 1);
   const item = (row) => {
@@ -62,7 +60,7 @@ const worthRotating = (report) => {
   const add = (some) => list.append(...some.map(item));
   add(rows.slice(0, 5));
   return card("Worth rotating", { name: "worth", wide: true,
-    note: `${many(rows.length, "session")} would free about ${size(rows.reduce((sum, row) => sum + row.would_free_bytes, 0))} on disk; nothing is lost, the history goes to the archive.` }, list, further(rows.slice(5), add), ...how);
+    note: `${many(rows.length, "session")} would free about ${size(rows.reduce((sum, row) => sum + row.would_free_bytes, 0))} on disk; nothing is lost, the history goes to the archive.` }, list, further(rows.slice(5), add), make("p", {}, "All of it at once:"), command(ALL_AT_ONCE));
 };
 
 const whatElse = (report) => {

@@ -41,10 +41,8 @@ const sizeOverTime = (session, made) => {
 };
 
 const isInPlace = (session) => String(session.command).startsWith("sessrotate rotate"); // else it stands elsewhere
-const tidying = (session) => (session.tidying_frees_bytes
-  ? [make("p", {}, `Finishing what was interrupted, and compressing what is archived plain, would free about ${size(session.tidying_frees_bytes)} on disk:`), command(/^\w[\w-]*$/.test(session.session) ? `sessrotate tidy ${session.session}` : "sessrotate tidy")] : []);
 const advice = (session) => {
-  if (!session.command) return [make("p", {}, `A rotation would free nothing. ${clipped(session.would_free_reason)}`), ...tidying(session)];
+  if (!session.command) return [make("p", {}, `There is nothing to rotate now. ${clipped(session.would_free_reason)}`)];
   const freed = make("b", { class: "frees" }, size(session.would_free_bytes));
   const left = make("b", {}, size(session.live_tail_bytes));
   return [
@@ -52,7 +50,6 @@ const advice = (session) => {
       : make("p", {}, freed, " stand before the last compaction, ", left, " from it on. This cuts the file into segments:"),
     command(session.command),
     ...(session.room_missing_bytes ? [make("p", {}, `The disk has no room for that: free ${size(session.room_missing_bytes)} more first.`)] : []),
-    ...tidying(session),
   ];
 };
 const rotation = (session) => {
