@@ -388,6 +388,12 @@ def excerpts(
     return tuple(map(tuple, groups))
 
 
+def matching_lines(text: str, word: re.Pattern[str]) -> Iterator[Line]:
+    """Yield all lines of a text in which a word matches."""
+    for begin, end, spans, _ in _matching_lines(text, [word]):
+        yield _line(text, begin, end, spans)
+
+
 def from_match(text: str, at: int, before: int) -> Iterator[Line]:
     """Yield the lines of a text from `before` lines before the one with the character `at` on.
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from sessrotate import render, safe_text
 from sessrotate.clients.view import Thinking, View, is_heading, is_note, is_typed
 from sessrotate.reading import Compaction, ToolUse, UnreadableLine, Utterance
-from sessrotate.reading.select import from_match, text_of, texts
+from sessrotate.reading.select import Line, from_match, matching_lines, text_of, texts
 from sessrotate.render import phrases
 from sessrotate.render.columns import Canvas
 
@@ -151,8 +151,8 @@ def hits(items: Iterable[Viewed], grep: re.Pattern[str], style: Style) -> Iterat
     for record, view in items:
         yield _where(record, view, style)
         for text in texts(record, view):
-            for begin, end in _lines_of(text, grep):
-                yield "  " + _excerpt(text[begin:end], grep, style)
+            for line in matching_lines(text, grep):
+                yield f"  {marked(line, style.width - 2, style)}".rstrip()
 
 
 def excerpt(items: Iterable[Viewed], character: int, style: Style) -> Iterator[str]:
@@ -175,6 +175,14 @@ def excerpt(items: Iterable[Viewed], character: int, style: Style) -> Iterator[s
             mark = style.paint("hit", ">") if is_it else " "
             for shown in _wrapped(text, room) if style.wraps and is_met else (text,):
                 yield f"{mark} {shown}".rstrip()
+
+
+def marked(line: Line, room: int, canvas: Canvas) -> str:
+    """Return what fits of a line around its first match, with what matches marked."""
+    return "".join(
+        canvas.paint("hit", clean) if is_hit else clean
+        for clean, is_hit in _pieces(*_fitting(line, room))
+    )
 
 
 def _heading(view: View, style: Style) -> str:
@@ -281,27 +289,34 @@ def _where(record: Record, view: View | None, style: Style) -> str:
     return style.paint("rule", safe_text.clipped(" · ".join(words), 2 * WIDEST))
 
 
-def _lines_of(text: str, grep: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """Yield where each line begins and ends in which a match begins."""
-    done = -1
-    for found in grep.finditer(text):
-        if found.start() <= done:
-            continue
-        begin = text.rfind("\n", 0, found.start()) + 1
-        end = text.find("\n", found.start())
-        done = len(text) if end < 0 else end
-        yield begin, done
+def _fitting(line: Line, room: int) -> tuple[Line, bool, bool]:
+    """Return what fits of a line around its first match, and whether more is on each side."""
+    before, behind = line.is_cut
+    if len(line.text) + before + behind <= room:
+        return line, before, behind
+    kept = room - 2
+    first = line.spans[0][0] if line.spans else 0
+    begin = max(0, min(first - kept // 4, len(line.text) - kept))
+    end = begin + kept
+    spans = None
+    if line.spans is not None:
+        spans = tuple((a - begin, min(b, end) - begin) for a, b in line.spans if a < end)
+    is_cut = (before or begin > 0, behind or end < len(line.text))
+    return Line(line.text[begin:end], spans), *is_cut
 
 
-def _excerpt(text: str, grep: re.Pattern[str], style: Style) -> str:
-    """Return a line, or what fits of it around the match, with the match marked."""
-    room = style.width - 4
-    found = grep.search(text)
-    begin, end = found.span() if found is not None else (0, 0)
-    start = max(0, min(begin - room // 4, len(text) - room)) if end > room else 0
-    shown = safe_text.lines(text[start : start + room])[0].strip()
-    again = grep.search(shown)
-    if again is not None:
-        begin, end = again.span()
-        shown = shown[:begin] + style.paint("hit", shown[begin:end]) + shown[end:]
-    return f"{'…' if start else ''}{shown}{'…' if start + room < len(text) else ''}"
+def _pieces(line: Line, before: bool, behind: bool) -> Iterator[tuple[str, bool]]:  # noqa: FBT001 - two sides
+    """Yield a line piece by piece, harmless, and whether each matches."""
+    at = 0
+    yield "…" * before, False
+    for begin, end in line.spans or ():
+        yield _clean(line.text[at:begin]), False
+        yield _clean(line.text[begin:end]), True
+        at = end
+    rest = line.text[at:]
+    yield _clean(rest if behind else rest.removesuffix("\r")), False
+    yield "…" * behind, False
+
+
+def _clean(text: str) -> str:
+    return text if text.isprintable() else safe_text.cleaned(text).replace("\t", " ")

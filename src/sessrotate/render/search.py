@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessrotate import render, safe_text
 from sessrotate.reading.select import Group, Line
+from sessrotate.render import conversation
 from sessrotate.render.columns import Canvas
 from sessrotate.reports import SessionInfo, short_names
 
@@ -91,11 +92,7 @@ class Results:
         mark = "> " if self._around and line.spans is not None else "  " if self._around else ""
         width = self._canvas.width
         room = _IN_PIPE if width is None else max(_NARROWEST, width - len(_MARGIN) - len(mark))
-        text = "".join(
-            self._canvas.paint("hit", clean) if is_hit else clean
-            for clean, is_hit in _pieces(*_fitting(line, room))
-        )
-        return f"{_MARGIN}{mark}{text}".rstrip()
+        return f"{_MARGIN}{mark}{conversation.marked(line, room, self._canvas)}".rstrip()
 
 
 def _is_agents(info: SessionInfo) -> bool:
@@ -185,36 +182,3 @@ def _text(groups: Iterable[Group]) -> str:
         for group in groups
         for line in group
     )
-
-
-def _fitting(line: Line, room: int) -> tuple[Line, bool, bool]:
-    """Return what fits of a line around its first match, and whether more is on each side."""
-    before, behind = line.is_cut
-    if len(line.text) + before + behind <= room:
-        return line, before, behind
-    kept = room - 2
-    first = line.spans[0][0] if line.spans else 0
-    begin = max(0, min(first - kept // 4, len(line.text) - kept))
-    end = begin + kept
-    spans = None
-    if line.spans is not None:
-        spans = tuple((a - begin, min(b, end) - begin) for a, b in line.spans if a < end)
-    is_cut = (before or begin > 0, behind or end < len(line.text))
-    return Line(line.text[begin:end], spans), *is_cut
-
-
-def _pieces(line: Line, before: bool, behind: bool) -> Iterator[tuple[str, bool]]:  # noqa: FBT001 - two sides
-    """Yield a line piece by piece, harmless, and whether each matches."""
-    at = 0
-    yield "…" * before, False
-    for begin, end in line.spans or ():
-        yield _clean(line.text[at:begin]), False
-        yield _clean(line.text[begin:end]), True
-        at = end
-    rest = line.text[at:]
-    yield _clean(rest if behind else rest.removesuffix("\r")), False
-    yield "…" * behind, False
-
-
-def _clean(text: str) -> str:
-    return text if text.isprintable() else safe_text.cleaned(text).replace("\t", " ")
