@@ -40,7 +40,7 @@ ENTRIES = st.builds(
     last_used=st.floats(-1e15, 1e15),
     is_running=st.booleans(),
     standing=st.sampled_from(["session", "empty", "warm-up", "agent", "copy"]),
-    continues=st.none() | st.builds(Continues, TEXTS, st.sampled_from(["same rows", "same title"])),
+    continues=st.none() | st.builds(Continues, TEXTS, st.sampled_from(["same rows", "says so"])),
 )
 
 NO_COPIES = ENTRIES.filter(lambda each: each.standing != "copy")
@@ -199,14 +199,13 @@ def test_one_that_runs_stands_out() -> None:
     assert "running" not in lines[2]
 
 
-def test_a_guess_is_shown_as_one() -> None:
+def test_what_a_session_continues_is_named_as_short_as_that_is() -> None:
     chain = [
         entry("aaaaaaaa-1"),
         entry("bbbbbbbb-1", continues=Continues("aaaaaaaa-1", "same rows")),
-        entry("cccccccc-1", continues=Continues("aaaaaaaa-1", "same title")),
     ]
     text = "".join(shown(chain))
-    assert re.findall(r"  (aaaaaaaa\??|-) ", text) == ["-", "aaaaaaaa", "aaaaaaaa?"]
+    assert re.findall(r"  (aaaaaaaa|-) ", text) == ["-", "aaaaaaaa"]
 
 
 def test_the_total_counts_what_there_is() -> None:

@@ -48,10 +48,9 @@ class Title(Struct, frozen=True):
 class Continues(Struct, frozen=True):
     """The session that another one continues, and how that is known.
 
-    `session` is its id. `reason` is "says so" (the client recorded it), "same rows" (both files
-    hold records with the same uuids, which is proof), or "same title" (a guess by git branch, title
-    and time). `at` is the number of the record in the earlier session where the later one branched
-    off, None where the client does not record it.
+    `session` is its id. `reason` is "says so" (the client recorded it) or "same rows" (both files
+    hold records with the same uuids, which is proof). `at` is the number of the record in the
+    earlier session where the later one branched off, None where the client does not record it.
     """
 
     session: str

@@ -133,8 +133,7 @@ def used(entry: SessionInfo, look: Look) -> str:
 def _continues(entry: SessionInfo, shown: _Shown) -> str:
     if entry.continues is None:
         return "-"
-    told = safe_text.line(shown.names.get(entry.continues.session, entry.continues.session))
-    return f"{told}?" if entry.continues.reason == "same title" else told
+    return safe_text.line(shown.names.get(entry.continues.session, entry.continues.session))
 
 
 def project(folder: str, look: Look) -> str:

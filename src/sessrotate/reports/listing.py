@@ -7,20 +7,18 @@ gain is asked of the plan that it would make, never guessed at; what it refuses 
 
 Which session continues another is told by their first and last bytes, and each link says why it is
 there. A fork or a resumed clone repeats rows of its parent, uuids included (2.0.28 to 2.1.330; a
-fork begins with the parent's last compaction), so shared rows are proof. Without them, only a
-session on the same branch and with the same title of the user's, begun within minutes, is taken to
-continue another. 2.1.330 has rows for that too (`derived-from`, `continued-in`), but no sample of
-them is known. What cannot be read is passed over.
+fork begins with the parent's last compaction), so shared rows are proof. 2.1.330 has rows for that
+too (`derived-from`, `continued-in`), but no sample of them is known. What cannot be read is passed
+over.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -215,9 +213,6 @@ def planned(
 
 # ── which session continues which ─────────────────────────────────────────────────────────────────
 
-SOON: Final = timedelta(minutes=10)
-"""How soon after the end of a session the next one begins, for it to be its continuation."""
-
 
 class Neighbour(Struct, frozen=True):
     """What is in sight of a session: its edges, and the uuids in them."""
@@ -248,34 +243,23 @@ def _neighbours(places: Iterable[Place], folder: ProjectFolder) -> dict[str, Nei
 
 
 def parents(project: Mapping[str, Neighbour]) -> dict[str, Continues]:
-    """Return for each session that continues another one which that is, and why."""
+    """Return for each session that has rows of another one which that is."""
     holders: dict[str, list[str]] = defaultdict(list)
-    titled: dict[tuple[str, str | None], list[str]] = defaultdict(list)
     for session, sight in sorted(project.items()):
         for uuid in sight.uuids:
             holders[uuid].append(session)
-        if sight.edges.title.source == "custom":
-            titled[sight.edges.title.text, sight.edges.branch].append(session)
     parents: dict[str, Continues] = {}
     for session, sight in project.items():
         holding = holders.get(sight.edges.first or "", [])
         older = [each for each in holding if _is_before(project, each, session)]
         if older:
-            parents[session] = Continues(_latest(project, older), "same rows")
-            continue
-        alike = titled.get((sight.edges.title.text, sight.edges.branch), [])
-        before = [each for each in alike if each != session and _is_next(project, each, session)]
-        if sight.edges.title.source == "custom" and before:
-            parents[session] = Continues(_latest(project, before), "same title")
+            latest = max(older, key=lambda each: _rank(project, each))
+            parents[session] = Continues(latest, "same rows")
     return parents
 
 
-def _latest(project: Mapping[str, Neighbour], sessions: Iterable[str]) -> str:
-    return max(sessions, key=lambda each: _rank(project, each))
-
-
-def _rank(project: Mapping[str, Neighbour], session: str) -> tuple[datetime, str]:
-    return _when(project[session].edges.ended), session
+def _rank(project: Mapping[str, Neighbour], session: str) -> tuple[str, str]:
+    return project[session].edges.ended or "", session  # all in UTC: their order is that of times
 
 
 def _is_before(project: Mapping[str, Neighbour], one: str, other: str) -> bool:
@@ -288,18 +272,3 @@ def _is_before(project: Mapping[str, Neighbour], one: str, other: str) -> bool:
     if project[one].edges.first != project[other].edges.first:
         return True
     return _rank(project, one) < _rank(project, other)
-
-
-def _is_next(project: Mapping[str, Neighbour], one: str, other: str) -> bool:
-    ended, started = project[one].edges.ended, project[other].edges.started
-    if ended is None or started is None:
-        return False
-    return timedelta(0) <= _when(started) - _when(ended) <= SOON
-
-
-def _when(time: str | None) -> datetime:
-    """Return a time; one that is none is before all others."""
-    try:
-        return datetime.fromisoformat(time or "")
-    except ValueError:
-        return datetime.fromisoformat("0001-01-01T00:00:00+00:00")
