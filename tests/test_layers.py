@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -88,13 +89,13 @@ def name_of(path: Path) -> str:
 
 MODULES: Final = {name_of(path): path for path in sorted(SOURCE.rglob("*.py"))}
 
-_every_module = pytest.mark.parametrize("name", MODULES)
 
-
+@cache
 def tree_of(name: str) -> ast.Module:
     return ast.parse(MODULES[name].read_bytes())
 
 
+@cache
 def imported(tree: ast.Module, *, at_run_time: bool) -> set[str]:
     """Return what a module imports, functions' own imports included; types' only if asked for."""
     for_types = {
@@ -140,27 +141,32 @@ def test_every_arrow_of_the_table_points_up_to_a_row_that_is_there() -> None:
         above.add(package)
 
 
-@_every_module
-def test_a_module_imports_what_its_row_allows(name: str) -> None:
+def may_import(name: str, other: str) -> bool:
     package = name.split(".", maxsplit=1)[0]
+    if other == "__init__":  # `job` and `status`: the version, for what they write
+        return package in {"__init__", "cli", "job", "status"}
     may = (*PACKAGES.get(package, "").split(), *WORDS, *([] if package in WORDS else [package]))
-    for other in ours(imported(tree_of(name), at_run_time=False)):
-        if (name, other) == ("__init__", "__init__") or (package == "cli" and other == "__init__"):
-            continue
-        if package in {"job", "status"} and other == "__init__":  # the version, for what they write
-            continue
-        assert any(other == each or other.startswith(f"{each}.") for each in may), other
+    return any(other == each or other.startswith(f"{each}.") for each in may)
 
 
-@_every_module
-def test_nothing_but_clients_imports_one_of_them(name: str) -> None:
-    if not name.startswith("clients"):
-        used = {
-            other.split(".")[1]
-            for other in ours(imported(tree_of(name), at_run_time=False))
-            if other.startswith("clients.")
-        }
-        assert used.isdisjoint(clients.CLIENTS)
+def test_a_module_imports_what_its_row_allows() -> None:
+    arrows = {
+        (name, other)
+        for name in MODULES
+        for other in ours(imported(tree_of(name), at_run_time=False))
+    }
+    assert {arrow for arrow in arrows if not may_import(*arrow)} == set()
+
+
+def test_nothing_but_clients_imports_one_of_them() -> None:
+    arrows = {
+        (name, other)
+        for name in MODULES
+        if not name.startswith("clients")
+        for other in ours(imported(tree_of(name), at_run_time=False))
+        if other.startswith("clients.") and other.split(".")[1] in clients.CLIENTS
+    }
+    assert arrows == set()
 
 
 def test_modules_import_each_other_in_no_circle_not_even_for_types() -> None:
@@ -173,21 +179,19 @@ def test_modules_import_each_other_in_no_circle_not_even_for_types() -> None:
     assert arrows == {}
 
 
-@pytest.mark.parametrize(
-    "package", [name for name, path in MODULES.items() if path.stem == "__init__"]
-)
-def test_no_module_has_the_name_of_a_builtin_that_its_package_uses(package: str) -> None:
+def test_no_module_has_the_name_of_a_builtin_that_its_package_uses() -> None:
     """Python binds a loaded module's name in its package: there it hides the builtin."""
-    tree = tree_of(package)
-    notes = [each for node in ast.walk(tree) for each in evaluated_never(node)]
-    in_notes = {id(inner) for note in notes for inner in ast.walk(note)}
-    used = {
-        node.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and id(node) not in in_notes
-    }
-    beside = {name_of(path).rpartition(".")[2] for path in MODULES[package].parent.glob("*.py")}
-    assert used & beside & set(dir(builtins)) == set()
+    for package in (name for name, path in MODULES.items() if path.stem == "__init__"):
+        tree = tree_of(package)
+        notes = [each for node in ast.walk(tree) for each in evaluated_never(node)]
+        in_notes = {id(inner) for note in notes for inner in ast.walk(note)}
+        used = {
+            node.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and id(node) not in in_notes
+        }
+        beside = {name_of(path).rpartition(".")[2] for path in MODULES[package].parent.glob("*.py")}
+        assert used & beside & set(dir(builtins)) == set(), package
 
 
 def evaluated_never(node: ast.AST) -> list[ast.expr]:
@@ -207,32 +211,33 @@ def test_what_is_remembered_is_for_the_status_alone() -> None:
 # ── what a module is ─────────────────────────────────────────────────────────────────────────
 
 
-@_every_module
-def test_a_pure_module_touches_no_system(name: str) -> None:
-    tree = tree_of(name)
-    opening = (ast.get_docstring(tree) or "").partition("\n\n")[0]
-    if name.split(".", maxsplit=1)[0] in PURE or name in SAYS_PURE or "Pure." in opening:
-        touched = {found.split(".")[0] for found in imported(tree, at_run_time=True)}
-        assert touched.isdisjoint(SYSTEM)
+def says_pure(name: str) -> bool:
+    return "Pure." in (ast.get_docstring(tree_of(name)) or "").partition("\n\n")[0]
 
 
-@pytest.mark.parametrize("name", SAYS_PURE)
-def test_what_decides_says_that_it_is_pure(name: str) -> None:
-    assert "Pure." in (ast.get_docstring(tree_of(name)) or "").partition("\n\n")[0]
+def test_a_pure_module_touches_no_system_and_what_decides_says_that_it_is_pure() -> None:
+    assert [name for name in SAYS_PURE if not says_pure(name)] == []
+    touched = {
+        (name, found)
+        for name in MODULES
+        if name.split(".", maxsplit=1)[0] in PURE or says_pure(name)
+        for found in imported(tree_of(name), at_run_time=True)
+        if found.split(".")[0] in SYSTEM
+    }
+    assert touched == set()
 
 
-@_every_module
-def test_a_module_opens_with_what_it_promises(name: str) -> None:
-    said = ast.get_docstring(tree_of(name)) or ""
-    assert said
-    assert len(MODULES[name].read_text().splitlines()) <= 500
+def test_a_module_opens_with_what_it_promises() -> None:
+    assert [name for name in MODULES if not ast.get_docstring(tree_of(name))] == []
+    lines = {name: len(path.read_text().splitlines()) for name, path in MODULES.items()}
+    assert {name: count for name, count in lines.items() if count > 500} == {}
 
 
-@pytest.mark.parametrize("package", [name for name in PACKAGES if (SOURCE / name).is_dir()])
-def test_a_package_opens_with_what_it_promises_and_what_it_imports(package: str) -> None:
-    said = " ".join((ast.get_docstring(tree_of(package)) or "").split())
-    assert "Promise:" in said
-    assert "May import" in said
+def test_a_package_opens_with_what_it_promises_and_what_it_imports() -> None:
+    for package in (name for name in PACKAGES if (SOURCE / name).is_dir()):
+        said = " ".join((ast.get_docstring(tree_of(package)) or "").split())
+        assert "Promise:" in said, package
+        assert "May import" in said, package
 
 
 # ── which system this is ─────────────────────────────────────────────────────────────────────
@@ -254,9 +259,8 @@ def asks_for_the_system(tree: ast.Module) -> set[str]:
     return asked
 
 
-@_every_module
-def test_only_platforms_asks_which_system_this_is(name: str) -> None:
-    assert bool(asks_for_the_system(tree_of(name))) == (name == "platforms")
+def test_only_platforms_asks_which_system_this_is() -> None:
+    assert [name for name in MODULES if asks_for_the_system(tree_of(name))] == ["platforms"]
 
 
 def test_the_portable_form_has_nothing_that_only_some_systems_have() -> None:
@@ -268,20 +272,18 @@ def test_the_portable_form_has_nothing_that_only_some_systems_have() -> None:
 # ── who changes the disk ─────────────────────────────────────────────────────────────────────
 
 
-@_every_module
-def test_only_fs_changes_the_disk(name: str) -> None:
-    if name.partition(".")[0] != "fs":
-        assert disk_guard.changes(tree_of(name)) - ALLOWED.get(name, set()) == set()
+def test_only_fs_changes_the_disk() -> None:
+    changes = {
+        name: disk_guard.changes(tree_of(name)) - ALLOWED.get(name, set())
+        for name in MODULES
+        if name.partition(".")[0] != "fs"
+    }
+    assert {name: found for name, found in changes.items() if found} == {}
 
 
-@pytest.mark.parametrize("code", disk_guard.WAYS)
-def test_the_guard_sees_every_way_to_change_the_disk(code: str) -> None:
-    assert disk_guard.changes(ast.parse(code))
-
-
-@pytest.mark.parametrize("code", disk_guard.HARMLESS)
-def test_the_guard_lets_reading_through(code: str) -> None:
-    assert not disk_guard.changes(ast.parse(code))
+def test_the_guard_sees_every_way_to_change_the_disk_and_lets_reading_through() -> None:
+    assert [code for code in disk_guard.WAYS if not disk_guard.changes(ast.parse(code))] == []
+    assert [code for code in disk_guard.HARMLESS if disk_guard.changes(ast.parse(code))] == []
 
 
 # ── what a start costs ───────────────────────────────────────────────────────────────────────

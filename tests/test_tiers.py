@@ -46,12 +46,6 @@ def test_the_page_and_the_nightly_run_have_every_part_of_the_soak() -> None:
         assert listed[1].split(", ") == parts()
 
 
-def test_a_part_that_there_is_not_is_named_with_those_that_there_are() -> None:
-    ended = subprocess.run([SOAK, "all"], check=False, capture_output=True, text=True)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == f"scripts/soak knows these parts: {' '.join(parts())}.\n"
-
-
 @pytest.mark.parametrize("listed", ["smoke.txt", "portable.txt"])
 def test_what_a_list_of_tests_names_is_there(listed: str) -> None:
     words = ["--collect-only", "-q", "-n", "0", "-m", "", f"@tests/{listed}"]
@@ -79,8 +73,5 @@ def test_of_parameters_all_are_there_and_those_of_the_gate_unmarked() -> None:
         found = in_gate("abcd", some, "scale")
         assert [parameter.values for parameter in found] == [("a",), ("b",), ("c",), ("d",)]
         assert [bool(parameter.marks) for parameter in found] == [False, False, True, True]
-
-
-def test_a_parameter_for_the_gate_that_is_none_is_an_error() -> None:
     with pytest.raises(AssertionError):
         in_gate("abcd", ["e"], "scale")

@@ -33,36 +33,9 @@ def test_a_failed_test_is_told_with_assertion_place_seed_and_blob() -> None:
     ]
 
 
-def test_an_error_without_a_place_ends_as_its_text_does() -> None:
-    broken = report(1, text="file test_it.py, line 3\n\nE  fixture 'nobody' not found\n> available")
-    broken.longrepr = "no such fixture"
-    assert verdict.lines([broken]) == [
-        "FAILED tests/test_it.py::test_1",
-        "    file test_it.py, line 3",
-        "    E  fixture 'nobody' not found",
-        "    > available",
-    ]
-
-
-def test_of_several_failures_of_one_property_each_is_told() -> None:
-    text = "  | ExceptionGroup: two\n  | AssertionError: one is odd\n  | ValueError: two\n"
-    told = verdict.lines([report(1, text=text, message="ExceptionGroup: two")])
-    assert "    AssertionError: one is odd" in told
-    assert "    ValueError: two" in told
-
-
-def test_a_blob_is_whole_however_long_it_is() -> None:
-    blob = f"@reproduce_failure('6.1', b'{'A' * 900}')"
-    assert verdict.lines([report(1, text=blob)])[-1] == f"    {blob}"
-
-
 def test_a_verdict_fits_one_screen_however_much_failed() -> None:
     told = verdict.lines(report(number, message="x" * 5000) for number in range(500))
     assert len(told) <= verdict.MOST
     assert max(map(len, told)) <= verdict.WIDTH
     shown = sum(line.startswith("FAILED") for line in told)
     assert told[-1] == f"… and {500 - shown} more, above"
-
-
-def test_nothing_is_told_where_nothing_failed() -> None:
-    assert verdict.lines([]) == []
