@@ -151,17 +151,6 @@ def test_where_the_scheduler_cannot_be_told_the_rest_is_done_and_cron_has_a_line
     assert settings(home).exists()
 
 
-def test_a_line_for_cron_names_the_folders_of_all_clients(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CODEX_HOME", "/srv/codex")
-    monkeypatch.setenv("GEMINI_SESSIONS_DIR", "/srv/gemini")
-    line = schedule.plan("daily").line
-    assert "CODEX_HOME=/srv/codex" in line
-    assert "GEMINI_SESSIONS_DIR=/srv/gemini" in line
-    assert f"CLAUDE_CONFIG_DIR={home.config}" in line
-
-
 def test_a_part_that_fails_keeps_nobody_from_the_others(home: Home) -> None:
     write(settings(home), b"{")
     ended = called("setup", "--yes")
@@ -199,15 +188,6 @@ def test_the_line_for_agents_is_that_of_the_guide() -> None:
     guide = Path(__file__).parents[2] / "docs" / "guide"
     assert render_setup.FOR_AGENTS in (guide / "getting-started.md").read_text()
     assert render_setup.FOR_AGENTS in (guide.parents[1] / "README.md").read_text()
-
-
-@pytest.mark.usefixtures("home")
-def test_cron_is_all_there_is_on_a_machine_without_systemd(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    without_a_scheduler(monkeypatch, tmp_path)
-    monkeypatch.setattr(shutil, "which", lambda _name: None)
-    assert schedule.plan("daily").line in called("setup", "--yes").out
 
 
 def test_settings_that_are_a_link_stay_one_and_lines_end_as_they_did(home: Home) -> None:
