@@ -76,17 +76,6 @@ def test_the_first_live_segment_of_all_has_no_header() -> None:
     assert headers.parse_live(headers.live_line(replace(HEADER, index=0)), "s") is None
 
 
-@given(st.binary(max_size=300))
-def test_any_bytes_are_a_header_or_none(data: bytes) -> None:
-    for text in (
-        data,
-        b'{"type":"segment_header",' + data,
-        headers.live_line(HEADER)[:-2] + data,
-    ):
-        found = headers.parse_live(text, "s")
-        assert found is None or headers.live_line(found) == text
-
-
 @given(st.integers(0, len(headers.live_line(HEADER)) - 1), st.integers(0, 255))
 def test_one_changed_byte_makes_another_header_or_none(at: int, byte: int) -> None:
     line = bytearray(headers.live_line(HEADER))
@@ -95,42 +84,24 @@ def test_one_changed_byte_makes_another_header_or_none(at: int, byte: int) -> No
     assert found is None or headers.live_line(found) == bytes(line)
 
 
-VALUES: Final[list[object]] = [
-    None,
-    True,
-    -1,
-    1.5,
-    2**64,
-    10**400,
-    "",
-    "../../etc/passwd",
-    "/etc/passwd",
-    "a\x00b",
-    [],
-    {},
-    "x" * MAX_LINE,
-]
-
-
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
 @pytest.mark.parametrize(
-    "key", ["type", "parentFile", "rootSession", "segmentIndex", "timestamp", "sessrotate"]
+    ("old", "new"),
+    [
+        (b'"type":"segment_header"', b'"type":null'),
+        (b'"rootSession":"s"', b'"rootSession":"../s"'),
+        (b'"parentFile":"s.1.jsonl"', b'"parentFile":"s.0.jsonl"'),
+        (b'"segmentIndex":2', b'"segmentIndex":true'),
+        (b'"timestamp":"2026-03-01T12:00:00.000Z"', b'"timestamp":1.5'),
+        (b'"start":1000', b'"start":-1'),
+        (b'"start":1000', b'"start":' + b"1" * 400),
+        (DIGEST.encode(), b"../../etc/passwd"),
+        (b'"sessrotate":{', b'"sessrotate":{"more":1,'),
+    ],
 )
-def test_a_forged_value_is_a_header_only_if_we_could_have_written_it(
-    key: str, value: object
-) -> None:
-    fields = {**json.loads(headers.live_line(HEADER)), key: value}
-    found = headers.parse_live(_dump(fields), "s")
-    is_a_time = key == "timestamp" and (value is None or isinstance(value, str))
-    assert found is None or is_a_time
-
-
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
-@pytest.mark.parametrize("key", list(json.loads(headers.live_line(HEADER))["sessrotate"]))
-def test_a_forged_value_of_ours_is_none(key: str, value: object) -> None:
-    fields = json.loads(headers.live_line(HEADER))
-    fields["sessrotate"][key] = value
-    assert headers.parse_live(_dump(fields), "s") is None
+def test_a_forged_header_is_none(old: bytes, new: bytes) -> None:
+    line = headers.live_line(HEADER)
+    assert old in line
+    assert headers.parse_live(line.replace(old, new), "s") is None
 
 
 def test_what_we_do_not_write_is_not_ours() -> None:
