@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,14 +10,13 @@ import pytest
 
 from sessrotate import fs
 from sessrotate.errors import InUseError, RefusedError, StorageError
-from sessrotate.model import Codec
 from sessrotate.segments import split
 from sessrotate.system.source import Source
 from support import sets
 from support.lines import BOUNDARY_LINE, row, session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    pass
 
 
 @pytest.fixture
@@ -115,53 +113,6 @@ def test_a_folder_that_another_split_writes_to_is_left_alone(source: Path, tmp_p
 
 
 # ── a source that changes between the plan and the end of the writing ────────────────────────
-
-
-def replaced(path: Path) -> None:
-    other = path.with_name("other")
-    other.write_bytes(path.read_bytes())
-    other.rename(path)
-
-
-def grown(path: Path) -> None:
-    with path.open("ab") as file:
-        file.write(row(9) + b"\n")
-
-
-def shrunk(path: Path) -> None:
-    os.truncate(path, 100)
-
-
-def edited(path: Path) -> None:
-    with path.open("r+b") as file:
-        file.write(b"X")
-    os.utime(path, ns=(1, 1))
-
-
-@pytest.mark.parametrize("change", [replaced, shrunk, edited])
-@pytest.mark.parametrize("codec", ["plain", "zstd"])
-def test_a_source_that_is_not_the_planned_one_any_more_is_an_error(
-    source: Path, tmp_path: Path, change: Callable[[Path], None], codec: Codec
-) -> None:
-    folder = tmp_path / "out"
-    with Source(source) as opened:
-        plan = split.prepare(opened, sets.nothing, layout="numbered", codec=codec)
-        change(source)
-        with pytest.raises(InUseError):
-            split.execute(plan, opened, folder, sets.nothing)
-    assert (folder / "intent.json").exists()
-    assert not (folder / "manifest.json").exists()
-
-
-def test_a_source_that_is_appended_to_is_split_as_it_was_planned(
-    source: Path, tmp_path: Path
-) -> None:
-    before = source.read_bytes()
-    with Source(source) as opened:
-        plan = split.prepare(opened, sets.nothing, layout="numbered", codec="plain")
-        grown(source)
-        split.execute(plan, opened, tmp_path / "out", sets.nothing)
-    assert sets.stitched(tmp_path / "out") == before
 
 
 @pytest.mark.parametrize("end", [row(8), BOUNDARY_LINE])
