@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
-import stat
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from msgspec.structs import replace
 
 from sessrotate.archive import clock, place
-from sessrotate.errors import DamagedError, InUseError, RefusedError, StorageError
-from sessrotate.in_place import fleet, operations
+from sessrotate.errors import DamagedError, StorageError
+from sessrotate.in_place import fleet
 from sessrotate.job import config, run, run_log, steps
 from sessrotate.retention import prune
 from sessrotate.system import locks, user_folders
 from sessrotate.units import DAY
 from support import command_line, homes
 from support.command_line import ID, boundary, row, write
-from support.crash.changes import Killed
-from support.homes import PROJECT, Home, crashed, silent, snapshot
+from support.homes import Home, crashed, silent, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,12 +122,6 @@ def test_a_session_that_has_been_cold_for_long_is_put_away(home: Home) -> None:
     assert not home.live.exists()
     assert home.stitched() == data
     assert became(done(rules)) == {}
-
-
-def test_unfinished_work_comes_first_and_deleting_last() -> None:
-    order = ["recover", "heal", "rotate", "archive", "compress", "prune", "trash"]
-    names = [step.name for step in steps.STEPS]
-    assert names == order
 
 
 def test_they_are_done_in_the_order_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,40 +248,7 @@ def test_what_another_sessrotate_works_on_is_in_use(
     assert report.code == 0
 
 
-@pytest.mark.parametrize(
-    ("errors", "code"),
-    [
-        ([InUseError("x")], 0),
-        ([RefusedError("x"), InUseError("x")], 77),
-        ([RefusedError("x"), DamagedError("x"), InUseError("x")], 74),
-    ],
-)
-def test_the_exit_code_is_that_of_the_worst_failure(
-    home: Home, monkeypatch: pytest.MonkeyPatch, errors: list[Any], code: int
-) -> None:
-    for session in OTHERS:
-        home.beside(session, DATA)
-    left = iter(errors)
-
-    def broken(*_: object, **__: object) -> Any:
-        raise next(left, InUseError("x"))
-
-    monkeypatch.setattr(operations, "rotate_session", broken)
-    assert done().code == code
-    assert logged()[-1]["code"] == code
-
-
 # ── one at a time ────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_second_run_is_told_to_wait_for_the_first(home: Home) -> None:
-    before = snapshot(home.config)
-    with locks.only_run(place.run_lock()), pytest.raises(InUseError) as caught:
-        done()
-    assert "in progress: wait until it has ended." in str(caught.value)
-    assert snapshot(home.config) == before
-    assert not user_folders.log_file().exists()
-    assert done().code == 0
 
 
 def test_a_run_that_was_killed_holds_nobody_up(home: Home) -> None:
@@ -350,24 +309,6 @@ def test_a_dry_run_waits_for_nobody(home: Home) -> None:
 # ── the log ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_log_has_numbers_and_ids_and_no_content(home: Home) -> None:
-    home.append(row(300, message={"content": "a secret"}) + b'{"torn secret')
-    linked = home.beside(OTHERS[0], DATA)
-    linked.with_suffix(".copy").hardlink_to(linked)
-    done()
-    path = user_folders.log_file()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    (entry,) = logged()
-    assert entry["at"] == "2027-01-15T08:00:00+00:00"
-    assert entry["code"] == 77
-    assert entry["failures"] == [{"step": "rotate", "session": OTHERS[0], "code": 77}]
-    assert entry["steps"]["rotate"]["done"] == 1
-    assert entry["steps"]["rotate"]["bytes"] > 0
-    assert b"secret" not in path.read_bytes()
-    assert PROJECT.encode() not in path.read_bytes()
-
-
 def test_the_log_keeps_the_last_thousand_lines() -> None:
     for number in range(1, 1011):
         run_log.add({"at": str(number), "code": number})
@@ -389,30 +330,3 @@ def test_a_log_that_others_wrote_into_is_cut_and_used() -> None:
     run_log.add({"at": "2", "code": 3})
     assert user_folders.log_file().read_bytes() == b'{"at": 1}\n{"torn"\n{"at": "2", "code": 3}\n'
     assert run_log.last() == run_log.LastRun("2", 3)
-
-
-def test_a_log_on_a_full_disk_stops_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    write(user_folders.log_file(), b"")
-    with monkeypatch.context() as patch:
-        patch.setattr("sessrotate.fs.append", full)
-        report = done(NOTHING)
-    assert report.code == 0
-    assert report.unlogged is not None
-    assert "No space left" in str(report.unlogged)
-
-
-def test_a_run_that_is_told_to_stop_says_so_in_the_log(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stopped(*_: object, **__: object) -> Any:
-        raise Killed
-
-    monkeypatch.setattr(operations, "rotate_session", stopped)
-    with pytest.raises(Killed):
-        done()
-    (entry,) = logged()
-    assert entry["code"] == 130
-    assert list(entry["steps"]) == ["recover", "heal"]
-    assert home.live.read_bytes() == DATA
-    with locks.only_run(place.run_lock()):
-        pass  # it is free
