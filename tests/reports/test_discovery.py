@@ -99,35 +99,10 @@ def test_what_nobody_used_is_hidden_unless_asked_for(home: Home) -> None:
     assert told == {ID: "session", **others}
 
 
-def test_what_lies_beside_a_session_is_counted_with_it(home: Home) -> None:
-    folder = home.live.parent
-    flat = as_lines(user("Go", sessionId=ID))
-    (folder / "agent-1.jsonl").write_bytes(flat)
-    (folder / ID / "subagents").mkdir(parents=True)
-    (folder / ID / "subagents" / "agent-2.jsonl").write_bytes(b"x" * 10)
-    (folder / ID / "tool-results").mkdir()
-    (folder / ID / "tool-results" / "a.txt").write_bytes(b"x" * 5)
-    assert only().side_bytes == len(flat) + 15
-
-
-def test_a_manifest_that_cannot_be_read_hides_no_session(home: Home) -> None:
-    home.rotate()
-    (home.archive / "manifest.json").write_bytes(b"{}")
-    found = only()
-    assert (found.archived_bytes, found.segments) == (None, 0)
-
-
 def test_locks_and_what_was_put_aside_are_no_projects(home: Home) -> None:
     home.rotate()
     aside.put_aside(home.where)
     assert [each.info.path.parent.name for each in discovery.sessions()] == [PROJECT]
-
-
-def test_a_folder_that_is_not_there_has_no_sessions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "nothing"))
-    assert list(discovery.sessions()) == []
 
 
 # ── archives, and what is put away ───────────────────────────────────────────────────────────

@@ -26,29 +26,6 @@ def test_the_edges_of_a_file_are_its_first_and_last_bytes(tmp_path: Path) -> Non
         assert found.file == (status.st_dev, status.st_ino)
 
 
-def test_a_file_that_cannot_be_read_is_told_and_its_size_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"x" * 10)
-
-    def refuse(*_: object, **_folder: object) -> int:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(os, "open", refuse)
-    told: dict[str, str] = {}
-    found = file_edges.seen(str(path), told.__setitem__)
-    assert found is not None
-    assert (found.head, found.size, found.is_whole, found.is_read) == (b"", 10, False, False)
-    assert told == {str(path): "Permission denied"}
-
-
-def test_a_file_that_went_away_is_passed_over(tmp_path: Path) -> None:
-    told: dict[str, str] = {}
-    assert file_edges.seen(str(tmp_path / "none"), told.__setitem__) is None
-    assert told == {}
-
-
 def test_a_file_that_a_rotation_holds_for_a_moment_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
