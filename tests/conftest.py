@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support import examples, homes, portable, verdict
+from support import examples, homes, portable
 from support.export import browser as chromium
 from support.in_process import umask
 
@@ -43,21 +43,12 @@ def pytest_configure(config: pytest.Config) -> None:
         portable.become_portable(pytest.MonkeyPatch())
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)  # after all that others say
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
-    yield
-    stats = terminalreporter.stats
-    if red := verdict.lines([*stats.get("error", []), *stats.get("failed", [])]):
-        terminalreporter.section("red", red=True)
-        terminalreporter.write("\n".join([*red, ""]))
-
-
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> str:
     """Give what `random` is to start from: always the same in the gate, a new one in each soak."""
     drawn = request.config.getoption("--hypothesis-seed")
     found = f"{0 if examples.is_gate() else drawn or secrets.randbits(32)} {request.node.nodeid}"
-    request.node.user_properties.append(("seed", found))
+    print("seed", found)  # noqa: T201 - a red test shows it
     return found
 
 
