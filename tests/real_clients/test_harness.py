@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -15,18 +14,9 @@ import pytest
 
 from support.real_clients import client as client_module
 from support.real_clients.client import VERSIONS, Client, ClientError
-from support.real_clients.installing import FOLDER, REPOSITORY, UnavailableError
 from support.real_clients.judge import Difference, compare, differences
 from support.real_clients.making import MAKERS, Sessions, boundary_rows, results
-from support.real_clients.mock_api import (
-    COUNT_TOKENS,
-    MESSAGES,
-    MockApi,
-    call,
-    fingerprint,
-    say,
-    usage,
-)
+from support.real_clients.mock_api import MESSAGES, MockApi, call
 from support.real_clients.normal import normalise
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "claude"
@@ -170,56 +160,6 @@ def test_nothing_is_resumed_under_an_unknown_name(client: Client, tmp_path: Path
         client.resume_request(tmp_path / "notes.jsonl")
 
 
-# ── installing, with an npm of our own ───────────────────────────────────────────────────────
-
-NPM = """#!/bin/sh
-echo called >> "{calls}"
-sleep 0.5
-while [ $# -gt 0 ]; do [ "$1" = --prefix ] && prefix=$2; shift; done
-mkdir -p "$prefix/node_modules/@anthropic-ai/claude-code"
-touch "$prefix/node_modules/@anthropic-ai/claude-code/cli.js"
-exit {status}
-"""
-
-INSTALL = "from support.real_clients.client import install; print(install('9.9.9'))"
-
-
-def installing(folder: Path, *, status: int) -> subprocess.Popen[str]:
-    commands = folder / "bin"
-    commands.mkdir(exist_ok=True)
-    (commands / "npm").write_text(NPM.format(calls=folder / "calls", status=status))
-    (commands / "node").write_text("")
-    for command in commands.iterdir():
-        command.chmod(0o755)
-    environment = {
-        "PATH": f"{commands}:/usr/bin:/bin",
-        "PYTHONPATH": str(REPOSITORY / "tests"),
-        "SESSROTATE_CLIENTS": str(folder / "clients"),
-    }
-    return subprocess.Popen(
-        [sys.executable, "-c", INSTALL],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def test_two_processes_install_once(tmp_path: Path) -> None:
-    processes = [installing(tmp_path, status=0) for _ in range(2)]
-    for process in processes:
-        said, errors = process.communicate(timeout=30)
-        assert "cli.js" in said, errors
-    assert (tmp_path / "calls").read_text() == "called\n"
-    assert {path.name for path in (tmp_path / "clients").iterdir()} == {"9.9.9", "9.9.9.lock"}
-
-
-def test_a_failed_installation_leaves_nothing_behind(tmp_path: Path) -> None:
-    _, errors = installing(tmp_path, status=1).communicate(timeout=30)
-    assert UnavailableError.__name__ in errors
-    assert {path.name for path in (tmp_path / "clients").iterdir()} == {"9.9.9.lock"}
-
-
 def test_an_unknown_version_is_taken_to_be_like_the_one_before_it() -> None:
     assert client_module.version("2.1.113").like == "2.1.112"
     assert not client_module.version("2.1.113").preserves
@@ -229,12 +169,10 @@ def test_an_unknown_version_is_taken_to_be_like_the_one_before_it() -> None:
 
 # ── the mock ─────────────────────────────────────────────────────────────────────────────────
 
-BASH = {"name": "Bash", "input_schema": {"type": "object"}}
 
-
-def ask(api: MockApi, prompt: str, path: str = MESSAGES, **more: Any) -> bytes:
+def ask(api: MockApi, prompt: str, **more: Any) -> bytes:
     body = {"model": "m", "messages": [{"role": "user", "content": prompt}], **more}
-    request = urllib.request.Request(api.url + path, json.dumps(body).encode())
+    request = urllib.request.Request(api.url + MESSAGES, json.dumps(body).encode())
     with urllib.request.urlopen(request, timeout=10) as response:
         content: bytes = response.read()
     return content
@@ -243,77 +181,6 @@ def ask(api: MockApi, prompt: str, path: str = MESSAGES, **more: Any) -> bytes:
 def test_equal_requests_get_equal_replies(api: MockApi) -> None:
     assert ask(api, "a") == ask(api, "a") != ask(api, "b")
     assert ask(api, "a", stream=True) == ask(api, "a", stream=True)
-
-
-def test_a_stream_says_what_the_message_says(api: MockApi) -> None:
-    prompt = f"{say('Hello.')} {call('Bash', command='true')} {usage(7)}"
-    message = json.loads(ask(api, prompt, tools=[BASH]))
-    assert message["usage"]["input_tokens"] == 7
-    events = [
-        json.loads(line.removeprefix("data: "))
-        for line in ask(api, prompt, tools=[BASH], stream=True).decode().splitlines()
-        if line.startswith("data: ")
-    ]
-    text, tool = (event["content_block"] for event in events if "content_block" in event)
-    deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
-    text["text"] = deltas[0]["text"]
-    tool["input"] = json.loads(deltas[1]["partial_json"])
-    assert [text, tool] == message["content"]
-    assert events[0]["message"]["id"] == message["id"]
-    assert events[-2]["delta"]["stop_reason"] == message["stop_reason"] == "tool_use"
-
-
-def test_a_directive_inside_another_is_for_whoever_gets_that(api: MockApi) -> None:
-    prompt = call("Bash", command=call("Bash", command="inner"))
-    content = json.loads(ask(api, prompt, tools=[BASH]))["content"]
-    assert [block["type"] for block in content] == ["text", "tool_use"]
-
-
-def test_a_tool_that_is_not_offered_is_not_called(api: MockApi) -> None:
-    assert json.loads(ask(api, call("Bash", command="true")))["stop_reason"] == "end_turn"
-
-
-def test_a_tool_is_called_by_the_name_that_is_offered(api: MockApi) -> None:
-    answer = json.loads(ask(api, call("Shell|Bash", command="true"), tools=[BASH]))
-    assert [block.get("name") for block in answer["content"]] == [None, "Bash"]
-
-
-def test_tokens_are_counted_and_requests_kept() -> None:
-    with MockApi() as api:
-        assert json.loads(ask(api, "count", COUNT_TOKENS)) == {"input_tokens": 1000}
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            ask(api, "unknown", "/v1/files")
-        refused.value.close()
-        assert [request.path for request in api.requests()] == [COUNT_TOKENS, "/v1/files"]
-        api.forget()
-        assert api.requests() == []
-
-
-def test_a_request_that_the_mock_cannot_answer_is_an_error_of_the_test() -> None:
-    api = MockApi()
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        ask(api, "[[say {broken")
-    assert refused.value.code == 400
-    refused.value.close()
-    with pytest.raises(json.JSONDecodeError):
-        api.close()
-
-
-def test_only_this_machine_is_answered() -> None:
-    with MockApi() as api:
-        assert api.url.startswith("http://127.0.0.1:")
-        assert api.answers("127.0.0.1")
-        assert not api.answers("192.0.2.1")
-
-
-def test_a_conversation_keeps_its_name_in_another_folder_at_another_time() -> None:
-    def conversation(folder: str, time: str) -> list[dict[str, Any]]:
-        text = f"<system-reminder>{time}</system-reminder>See {folder}/note.txt of {time}, q 1"
-        return [{"role": "user", "content": text}]
-
-    one = fingerprint(conversation("/one", "2026-01-01"))
-    assert one == fingerprint(conversation("/two/c", "2026-01-02T03:04:05.678Z"))
-    assert one != fingerprint([{"role": "user", "content": "See of, q 2"}])
 
 
 # ── normalising and comparing ────────────────────────────────────────────────────────────────
@@ -356,10 +223,3 @@ def test_differences_are_found_message_by_message() -> None:
     assert any("model" in text for text in found)
     assert not any("message 0" in text for text in found)
     assert str(Difference("message 1", None, "x")) == "message 1: only in the rotated: x"
-
-
-def test_clients_live_in_an_ignored_folder() -> None:
-    if "SESSROTATE_CLIENTS" in os.environ:
-        pytest.skip("SESSROTATE_CLIENTS names another folder")
-    command = ["git", "check-ignore", "-q", f"{FOLDER}/2.0.28"]
-    assert subprocess.run(command, cwd=REPOSITORY, check=False).returncode == 0

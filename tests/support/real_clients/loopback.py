@@ -7,7 +7,6 @@ because a client would only ask again.
 from __future__ import annotations
 
 import gzip
-import ipaddress
 import sys
 import threading
 from http import HTTPStatus
@@ -25,7 +24,7 @@ Kept = TypeVar("Kept")
 
 
 class Server(ThreadingHTTPServer, Generic[Kept]):
-    """Listens on a free port of loopback, keeps the requests, answers nobody else."""
+    """Listens on a free port of loopback, and keeps the requests."""
 
     daemon_threads = True
     block_on_close = False
@@ -35,11 +34,6 @@ class Server(ThreadingHTTPServer, Generic[Kept]):
         self.lock = threading.Lock()
         self.requests: list[Kept] = []
         self.errors: list[BaseException] = []
-
-    def verify_request(self, request: object, client_address: Any) -> bool:
-        """Refuse every peer that is not this machine."""
-        del request
-        return ipaddress.ip_address(client_address[0]).is_loopback
 
     def record(self, request: Kept) -> None:
         """Keep a request."""
@@ -113,15 +107,6 @@ class Api(Generic[Kept]):
         """Return what was kept of all requests, in the order in which they came."""
         with self._listener.lock:
             return list(self._listener.requests)
-
-    def forget(self) -> None:
-        """Drop what was recorded."""
-        with self._listener.lock:
-            self._listener.requests.clear()
-
-    def answers(self, address: str) -> bool:
-        """Say whether a peer with this address would get an answer."""
-        return self._listener.verify_request(None, (address, 0))
 
     def close(self) -> None:
         """Stop the server; raises the first error that a request met inside it."""

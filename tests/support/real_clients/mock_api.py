@@ -4,8 +4,8 @@ It promises that equal requests get equal replies, however often and wherever th
 that every request body can be read afterwards.
 
 Rule: what is answered depends on the request alone. No counter, clock or random number enters a
-reply; a test steers by directives that it writes into its prompts (`call`, `say`, `usage`,
-`BROKEN`). What `meanwhile` does decides only when a reply comes.
+reply; a test steers by directives that it writes into its prompts (`call`, `usage`, `BROKEN`).
+What `meanwhile` does decides only when a reply comes.
 """
 
 from __future__ import annotations
@@ -54,11 +54,6 @@ def call(tool: str, **arguments: object) -> str:
     return f"[[call {tool} {json.dumps(arguments)}]]"
 
 
-def say(text: str) -> str:
-    """Return a directive: the reply is this text."""
-    return f"[[say {json.dumps({'text': text})}]]"
-
-
 def usage(tokens: int) -> str:
     """Return a directive: the reply says that the request had so many input tokens.
 
@@ -73,7 +68,7 @@ BROKEN: Final = "[[broken]]"
 2.0.76 and 2.1.80 then ask for one that is not streamed, and take back what they wrote of the first.
 """
 
-_DIRECTIVE: Final = re.compile(r"\[\[(call (?P<tool>[\w|-]+)|say|usage) (?={)")
+_DIRECTIVE: Final = re.compile(r"\[\[(call (?P<tool>[\w|-]+)|usage) (?={)")
 _REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 
 
@@ -82,7 +77,6 @@ class Directives:
     """What the last prompt of a request asks the mock to do."""
 
     calls: tuple[tuple[str, Body], ...] = ()
-    text: str | None = None
     tokens: int = TOKENS
 
     @classmethod
@@ -92,17 +86,15 @@ class Directives:
         One that stands in the arguments of another is for whoever gets those.
         """
         calls: list[tuple[str, Body]] = []
-        text, tokens = None, TOKENS
+        tokens = TOKENS
         end = 0
         while found := _DIRECTIVE.search(prompt, end):
             value, end = json.JSONDecoder().raw_decode(prompt, found.end())
             if found["tool"]:
                 calls.append((found["tool"], value))
-            elif "text" in value:
-                text = value["text"]
             else:
                 tokens = value["tokens"]
-        return cls(tuple(calls), text, tokens)
+        return cls(tuple(calls), tokens)
 
 
 # ── reading a request ────────────────────────────────────────────────────────────────────────
@@ -213,12 +205,10 @@ class Reply:
             ]
         elif calls and all(tool for tool, _ in calls):
             stop = "tool_use"
-            content = [_text(asked.text or f"Calling {name}.")]
+            content = [_text(f"Calling {name}.")]
             for number, (tool, arguments) in enumerate(calls):
                 use = {"type": "tool_use", "id": f"toolu_{name}{number}", "name": tool}
                 content.append({**use, "input": arguments})
-        elif asked.text is not None:
-            content = [_text(asked.text)]
         elif not tools and "JSON" in json.dumps(request.body.get("system")):
             content = [_text(json.dumps({"isNewTopic": False, "title": "A session"}))]
         else:
