@@ -8,11 +8,10 @@ import pytest
 
 from support.real_clients.editing import Session, line
 from support.real_clients.judge import Difference, requested, unequal
-from support.real_clients.rotating import REFUSED, ROTATION, archived, rotate, rotate_all_the_same
+from support.real_clients.rotating import REFUSED, archived, rotate, rotate_all_the_same
 from support.real_clients.synthetic import CASES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from support.real_clients.client import Client, ClientVersion
@@ -29,11 +28,7 @@ def changed(sessions: Sessions, name: str) -> tuple[Client, Path, Session]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_rare_session_is_resumed_the_same_or_not_rotated(
-    sessions: Sessions,
-    version: ClientVersion,
-    later: list[Client],
-    record_property: Callable[[str, object], None],
-    name: str,
+    sessions: Sessions, version: ClientVersion, later: list[Client], name: str
 ) -> None:
     client, path, session = changed(sessions, name)
     judges = [client, *later]
@@ -47,7 +42,6 @@ def test_a_rare_session_is_resumed_the_same_or_not_rotated(
         ended = rotate(client, path)
         assert ended.code == REFUSED, ended
         assert CASES[name].because in ended.err
-        record_property(ROTATION, f"refused; {version}")
         rotate_all_the_same(client, path)
         assert any(differences())
         return

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 REFUSED: Final = 77
 
-ROTATION: Final = "rotation"
-"""What a test tells of each rotation, beside whether it passed."""
-
 _HEADER: Final = 512
 """Bytes that a file may grow by where everything before its boundary is carried."""
 
