@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sessrotate import clients, find, open_session
 from sessrotate.clients.preview import EDGE, Sight, Title
 from sessrotate.clients.view import View
+from sessrotate.errors import RefusedError
 from sessrotate.export import Scope, html, jsonl, markdown
 from sessrotate.model import CODECS, LAYOUTS, Boundary, Codec, Layout, Span
 from sessrotate.parsing import json_line
@@ -192,6 +193,9 @@ def test_a_session_is_found_where_its_client_keeps_it(
         path,
         len(data),
     )
+    if specimen.client.NAME != "claude":  # the one client whose sessions are changed in place
+        with pytest.raises(RefusedError):
+            find.live_of(path)
 
 
 # ── read ─────────────────────────────────────────────────────────────────────────────────────

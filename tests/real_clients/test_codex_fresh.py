@@ -1,4 +1,4 @@
-"""Sessions that the real Codex has just written are cut, put together, and read as it reads them.
+"""Sessions that the real Codex has just written are read as it reads them.
 
 What is compared of a resume: every text, call (id, name, arguments) and result, in order, of the
 request and of the records of `Session.conversation()`. What clients say of themselves (developers'
@@ -16,11 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from sessrotate import find, open_session
-from sessrotate.errors import RefusedError
-from sessrotate.export import markdown
-from sessrotate.reports import discovery
-from support import reading, sets
+from sessrotate import open_session
+from support import reading
 from support.codex_sessions import live
 from support.real_clients.codex_api import SUMMARY, ResponsesApi, asked
 from support.real_clients.codex_client import VERSIONS, WINDOW, Codex, at_home
@@ -125,55 +122,6 @@ def test_what_a_resume_sends_is_what_we_read(client: Codex) -> None:
     found = read(client.path)
     assert found
     assert any(SUMMARY in each[-1] for each in found)
-    check(found, sent(client), client)
-
-
-def test_a_fresh_session_is_cut_at_its_compactions_and_comes_back(
-    client: Codex, tmp_path: Path
-) -> None:
-    data = client.path.read_bytes()
-    made = sets.made(client.path, tmp_path / "set")
-    cuts = [
-        match.start()
-        for match in re.finditer(
-            rb'^\{"timestamp":"[^"]+",("ordinal":\d+,)?"type":"compacted"', data, re.MULTILINE
-        )
-    ]
-    assert len(cuts) == 2
-    assert [each.segment.span.start for each in made.segments] == [0, *cuts]
-    assert (made.client, made.session) == ("codex", client.session)
-    assert sets.stitched(tmp_path / "set") == data
-    with open_session(tmp_path / "set") as session:
-        assert session.client == "codex"
-        whole = [record.line for record in session.conversation()]
-    with open_session(client.path) as session:
-        assert whole == [record.line for record in session.conversation()]
-    assert client.path.read_bytes() == data
-
-
-def test_a_fresh_session_is_found_listed_and_read(client: Codex) -> None:
-    assert find.path_of(client.session[:13]) == client.path
-    (listed,) = discovery.sessions()
-    assert (listed.info.client, listed.info.id) == ("codex", client.session)
-    assert listed.sight.title.text == TALK[0]
-    assert Path(listed.sight.folder or "").name == client.work.name
-    with open_session(client.session) as session:
-        assert session.title().text == TALK[0]
-        document = b"".join(markdown.pieces(session)).decode()
-    for text in ("one", "five", "seq 1 5"):
-        assert text in document
-    assert document.count("Answer to: five") == 1
-
-
-def test_it_is_not_rotated_in_place(client: Codex) -> None:
-    with pytest.raises(RefusedError, match="Codex keeps byte offsets"):
-        find.live_of(client.path)
-
-
-def test_the_client_takes_a_stitched_session_for_its_own(client: Codex, tmp_path: Path) -> None:
-    found = read(client.path)
-    sets.made(client.path, tmp_path / "set")
-    client.path.write_bytes(sets.stitched(tmp_path / "set"))
     check(found, sent(client), client)
 
 

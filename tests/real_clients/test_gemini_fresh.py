@@ -1,4 +1,4 @@
-"""Sessions that the real Gemini CLI has just written are cut, put together, and read as it does.
+"""Sessions that the real Gemini CLI has just written are read as it does.
 
 What is compared of a resume: every text, call (name, arguments) and result, in order, of the
 request and of the records of `Session.conversation()`. What the client says of itself and the
@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from sessrotate import find, open_session
+from sessrotate import open_session
 from sessrotate.clients.view import Text, ToolCall, ToolResult
-from sessrotate.errors import RefusedError
 from sessrotate.export import jsonl, markdown
-from sessrotate.reports import listing
-from support import reading, sets
+from support import reading
 from support.real_clients.gemini_api import SUMMARY, GeminiApi
 from support.real_clients.gemini_client import VERSIONS, Gemini, install
 from support.real_clients.installing import UnavailableError
@@ -112,15 +110,6 @@ def once(told: Iterable[Told]) -> list[Told]:
     return found
 
 
-def test_a_fresh_session_is_cut_and_comes_back(talked: Gemini, tmp_path: Path) -> None:
-    made = sets.made(talked.path, tmp_path / "out", "numbered")
-    assert made.client == "gemini"
-    assert (len(made.segments) > 5) == (talked.number in UPDATING)
-    assert sets.stitched(tmp_path / "out") == talked.path.read_bytes()
-    with open_session(tmp_path / "out") as session, open_session(talked.path) as whole:
-        assert said(session) == said(whole)
-
-
 def test_its_conversation_is_what_the_client_sends(talked: Gemini, tmp_path: Path) -> None:
     before = tmp_path / talked.path.name
     shutil.copyfile(talked.path, before)
@@ -151,18 +140,3 @@ def test_every_turn_is_read_once(talked: Gemini) -> None:
     for turn in TALK:
         assert turn in exported
         assert turn.split()[0] in document
-
-
-def test_it_is_found_by_its_uuid_and_refused_in_place(
-    talked: Gemini, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GEMINI_CLI_HOME", str(talked.home / "user"))
-    monkeypatch.delenv("GEMINI_SESSIONS_DIR", raising=False)
-    with open_session(talked.path) as session:
-        uuid = session.reader.sight(talked.path.read_bytes()[:60_000], b"", is_whole=False).id
-    assert uuid is not None
-    assert find.path_of(uuid) == find.path_of(uuid[:8]) == talked.path
-    listed = [each.path for each in listing.sessions() if each.client == "gemini"]
-    assert listed == [talked.path]
-    with pytest.raises(RefusedError, match="deletes session files"):
-        find.live_of(talked.path)
