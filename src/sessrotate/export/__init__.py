@@ -24,9 +24,8 @@ from sessrotate import render, safe_text
 from sessrotate.clients.view import ToolCall, View
 from sessrotate.parsing import Record
 from sessrotate.reading import BranchEdge, part
-from sessrotate.reading.deduplicate import Copies, digest, known_by, nothing_seen, once
+from sessrotate.reading.deduplicate import Copies, Seen, digest, known_by, nothing_seen, once
 from sessrotate.reading.part import ALL, Part, Spot, Within, turns_of
-from sessrotate.system.digest import Numbering
 from sessrotate.units import Moment
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ class Scope(Struct, frozen=True):
     at: Spot | None = None
     all_branches: bool = False
     before: tuple[str, ...] = ()
-    seen: Numbering = field(default_factory=nothing_seen)
+    seen: Seen = field(default_factory=nothing_seen)
     copies: Copies = field(default_factory=Copies)
     looked: list[Within] = field(default_factory=list)
     left: list[bytes] = field(default_factory=list)

@@ -38,6 +38,10 @@ _KEPT: Final = 12
 """Bytes of a digest that tell records apart: 96 bits."""
 
 
+Seen = Numbering
+"""The records that came, each by its digest."""
+
+
 class Copies(Struct):
     """How many copies of records were left out."""
 
@@ -49,7 +53,7 @@ def once(
     key: Callable[[Record], bytes | None],
     bytes_of: Callable[[Record], Iterator[bytes]] | None = None,
     copies: Copies | None = None,
-    seen: Numbering | None = None,
+    seen: Seen | None = None,
 ) -> Iterator[Record]:
     """Yield each record the first time it comes; count the others in `copies`.
 
@@ -61,9 +65,9 @@ def once(
     return (record for record in records if known.is_new(record, key(record)))
 
 
-def nothing_seen() -> Numbering:
+def nothing_seen() -> Seen:
     """Return what records are known by, of one session or of several that share it: none yet."""
-    return Numbering(_KEPT)
+    return Seen(_KEPT)
 
 
 class Known:
@@ -76,7 +80,7 @@ class Known:
         self,
         bytes_of: Callable[[Record], Iterator[bytes]] | None = None,
         copies: Copies | None = None,
-        seen: Numbering | None = None,
+        seen: Seen | None = None,
     ) -> None:
         self._seen: Final = nothing_seen() if seen is None else seen
         self._bytes_of: Final = bytes_of
