@@ -14,7 +14,6 @@ import pytest
 
 from sessrotate.in_place import swap
 from sessrotate.model import Span
-from support.abilities import needs_leases
 from support.crash.judging import crashes
 from support.crash.late import late_states
 from support.crash.power import JUDGE, Judge, Recorded, recorded
@@ -33,17 +32,13 @@ if TYPE_CHECKING:
 
 ARCHIVE: Final = f"sessrotate/archives/{ID}"
 
-FIRST, SECOND, RESTORE, _, *LATER, GONE = NAMES
-BROUGHT: Final = LATER[0]
+FIRST, _, RESTORE, _, *LATER, GONE = NAMES
 
 HAS_EXCHANGE: Final = exchanges()
 EXCHANGE: Final = (
     "exchange live.partial and ID.jsonl" if HAS_EXCHANGE else "rename live.partial to ID.jsonl"
 )
 SWAPPED: Final = "unlink live.partial" if HAS_EXCHANGE else EXCHANGE
-
-SWAP: Final = 4 if HAS_EXCHANGE else 3
-"""Changes of a swap: the exchange, the old file's name in the archive goes, both folders' fsync."""
 
 
 # ── the runs ─────────────────────────────────────────────────────────────────────────────────
@@ -212,94 +207,11 @@ def test_each_fsync_is_needed_or_a_reason_says_why_not(capsys: pytest.CaptureFix
         )
 
 
-# ── mutants: another order ───────────────────────────────────────────────────────────────────
+# ── what a restoration does ──────────────────────────────────────────────────────────────────
 
 
 def recording(name: str) -> Recorded:
     return next(run for run in runs() if run.title == name)
-
-
-def positions(run: Recorded, *texts: str) -> list[int]:
-    """Return where each of these changes is, first the last one before the next."""
-    events = [shown(event.text) for event in run.trace.events]
-    return [events.index(text) for text in texts]
-
-
-def moved(run: Recorded, block: range, to: int) -> Recorded:
-    """Return the run with a block of changes moved to before the change number `to`."""
-    events = list(run.trace.events)
-    taken = events[block.start : block.stop]
-    for at in reversed(block):
-        del events[at]
-    at = to - len(taken) if to > block.start else to
-    return run.with_events((*events[:at], *taken, *events[at:]))
-
-
-def test_a_fsync_after_the_change_that_it_is_there_for_is_noticed() -> None:
-    """Every fsync is moved behind the next change that is none; the others are for later ones."""
-    noticed: set[tuple[str, str]] = set()
-    for run in (*map(recording, NAMES), recording(f"{SECOND}, late lines")):
-        events = run.trace.events
-        for at in syncs(run):
-            later = [n for n in range(at + 1, len(events)) if events[n].kind != "sync"]
-            if later and JUDGE.first_fault(moved(run, range(at, at + 1), later[0] + 1)) is not None:
-                noticed.add(place_of(run, at))
-    assert noticed == AT_ONCE
-
-
-AT_ONCE: Final = {
-    ("fsync record.json.partial", "write record.json.partial"),
-    ("fsync ID", "rename record.json.partial to record.json"),
-    # The manifest lists the segments, and they have their names, before the swap.
-    ("fsync manifest.json.partial", "write manifest.json.partial"),
-    ("fsync ID", "rename ID.1.jsonl.zst.partial to ID.1.jsonl.zst"),
-    ("fsync ID", "rename ID.3.jsonl.zst.partial to ID.3.jsonl.zst"),
-    ("fsync ID", "unlink pack"),
-    # A file that waits goes before the record knows it no more.
-    ("fsync waiting", "unlink 1"),
-}
-
-
-def test_a_swap_does_not_come_before_the_segments_have_their_names() -> None:
-    for name, number in ((FIRST, 1), (SECOND, 3)):
-        run, file = recording(name), f"ID.{number}.jsonl.zst"
-        named, swapped = positions(run, f"rename {file}.partial to {file}", EXCHANGE)
-        assert JUDGE.first_fault(moved(run, range(swapped, swapped + SWAP), named)) is not None
-
-
-@needs_leases  # without them it waits
-def test_a_replaced_file_does_not_go_before_late_lines_are_in_the_live_file() -> None:
-    run = recording(BROUGHT)
-    written, gone = positions(run, "write ID.jsonl", "unlink 1")
-    assert written < gone
-    assert shown(run.trace.events[written + 1].text) == "fsync ID.jsonl"
-    assert JUDGE.first_fault(moved(run, range(gone, gone + 2), written)) is not None
-    assert JUDGE.first_fault(moved(run, range(gone, gone + 2), written + 1)) is not None
-
-
-def test_late_lines_are_not_brought_over_before_the_intent_says_which() -> None:
-    run = recording(BROUGHT)
-    begun, written = positions(run, "create record.json.partial", "write ID.jsonl")
-    assert begun < written
-    assert JUDGE.first_fault(moved(run, range(written, written + 2), begun)) is not None
-
-
-LISTED: Final = "rename manifest.json.partial to manifest.json"
-
-
-def test_an_intent_does_not_go_before_the_manifest_is_in_place() -> None:
-    for name in (FIRST, SECOND):
-        run = recording(name)
-        listed, gone = positions(run, LISTED, "unlink record.json")
-        assert JUDGE.first_fault(moved(run, range(gone, gone + 2), listed)) is not None
-
-
-def test_a_manifest_lists_segments_before_they_have_names() -> None:
-    for name, number in ((FIRST, 1), (SECOND, 3)):
-        run, file = recording(name), f"ID.{number}.jsonl.zst"
-        listed, named = positions(run, LISTED, f"rename {file}.partial to {file}")
-        assert listed < named
-        assert JUDGE.first_fault(moved(run, range(listed, listed + 2), named + 3)) is not None
 
 
 def test_a_restoration_takes_nothing_from_the_archive() -> None:
@@ -314,12 +226,6 @@ def test_a_restoration_takes_nothing_from_the_archive() -> None:
             "fsync live.partial",
         }, touched
         assert not [text for text in changes if "manifest.json" in text]
-
-
-def test_a_swap_does_not_come_before_its_intent() -> None:
-    run = recording(FIRST)
-    begun, swapped = positions(run, "create record.json.partial", EXCHANGE)
-    assert JUDGE.first_fault(moved(run, range(swapped, swapped + SWAP), begun)) is not None
 
 
 # ── mutants: other code ──────────────────────────────────────────────────────────────────────
