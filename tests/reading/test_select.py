@@ -135,17 +135,6 @@ def test_what_is_hidden_is_counted_by_the_word_that_shows_it(
     assert Counter(told) == +expected
 
 
-@examples(150)
-@given(data=SESSIONS, word=st.sampled_from(["ask", "say 1", "gave", "p\\d", "1$", "user"]))
-def test_a_search_finds_what_any_text_of_it_says(data: bytes, word: str) -> None:
-    expected = []
-    for record, view in chosen(data, Choice()):
-        said = list(select.texts(record, view))
-        if any(re.search(word, text) for text in said):
-            expected.append(record.line)
-    assert lines(data, Choice(grep=re.compile(word))) == expected
-
-
 @examples(200)
 @given(data=SESSIONS)
 def test_a_turn_is_a_prompt_its_tools_and_what_was_said_last(data: bytes) -> None:

@@ -92,26 +92,6 @@ def test_one_segment_is_read_without_the_others(home: Home) -> None:
             list(session.segment(9))
 
 
-def test_the_live_tail_is_read_without_the_archive(home: Home) -> None:
-    home.rotate()
-    assert len(home.segments()) == 3
-    for file in home.segments():
-        file.write_bytes(b"")
-    with open_session(home.live) as session:
-        assert b"".join(r.line + b"\n" for r in reader.loaded(session)) == oracle.bodies(DATA)[-1]
-
-
-def test_gaps_are_told_and_passed_over_where_that_is_allowed(home: Home) -> None:
-    home.rotate()
-    home.segment(1).unlink()
-    gaps: list[str] = []
-    with open_session(home.live, on_gap=gaps.append) as session:
-        bodies = oracle.bodies(DATA)
-        assert joined(session) == b"".join([bodies[0], *bodies[2:]])
-        assert list(session.segment(1)) == []
-    assert gaps == [f"Segment 1 ({home.segment(1).name}) is missing."]
-
-
 def test_a_record_is_found_by_its_uuid(home: Home) -> None:
     home.rotate()
     uuid = json.loads(row(1))["uuid"]
