@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,14 +9,6 @@ from hypothesis import strategies as st
 from sessrotate.clients.claude import client as claude
 from sessrotate.parsing import json_line
 from support.lines import row
-
-FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "claude").rglob("*.jsonl"))
-
-
-@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem[:12])
-def test_every_file_of_a_real_client_is_recognised(path: Path) -> None:
-    assert claude.recognise(path.read_bytes()[:300], is_whole=False)
-    assert claude.recognise(path.read_bytes(), is_whole=True)
 
 
 @pytest.mark.parametrize(

@@ -215,12 +215,6 @@ def test_what_is_in_both_edges_counts_as_if_it_were_there_once(
     assert title(data, data) == title(data, b"")
 
 
-@given(st.lists(st.one_of(ANYTHING, ROWS), max_size=6), st.integers(0, 200))
-def test_no_row_and_no_cut_is_an_error(rows: list[Any], cut: int) -> None:
-    data = as_lines(*rows)
-    assert len(title(data[:cut], data[-cut:]).text) <= TITLE_LENGTH
-
-
 @pytest.mark.parametrize(
     "said",
     [

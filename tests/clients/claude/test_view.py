@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sessrotate.clients.claude.view import view
 from sessrotate.clients.view import (
@@ -26,7 +24,6 @@ from sessrotate.clients.view import (
     View,
 )
 from sessrotate.parsing import LONGEST, Record
-from support.lines import values
 
 FILES = sorted((Path(__file__).parents[3] / "fixtures" / "claude").rglob("*.jsonl"))
 ROWS = [line for path in FILES for line in path.read_bytes().splitlines()]
@@ -239,46 +236,3 @@ def test_results_in_results_are_no_error_however_deep(levels: int) -> None:
     found = view(record(line.encode()))
     assert found is None or found.kind == "user"
     assert found is not None or levels > 400
-
-
-ANYTHING = values(
-    st.none()
-    | st.booleans()
-    | st.integers(-(10**20), 10**20)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=4)
-    | st.sampled_from(["text", "image", "tool_use", "tool_result", "thinking", "document"]),
-    st.sampled_from(
-        ["type", "text", "content", "source", "input", "usage", "id", "data", "thinking"]
-    ),
-    leaves=12,
-    most=4,
-)
-KEYS = (
-    *("message", "content", "rendered", "attachment", "subtype", "uuid", "parentUuid"),
-    *("timestamp", "isMeta", "isSidechain", "agentId"),
-)
-
-
-@given(
-    st.fixed_dictionaries(
-        {
-            "type": st.one_of(
-                ANYTHING, st.sampled_from(["user", "assistant", "system", "attachment"])
-            )
-        },
-        optional=dict.fromkeys(KEYS, ANYTHING),
-    ),
-    ANYTHING,
-)
-def test_any_value_anywhere_is_no_error(row: dict[str, Any], content: Any) -> None:
-    assert isinstance(of(row), View)
-    for kind in ("user", "assistant"):
-        found = of({**row, "type": kind, "message": {"content": content, "usage": content}})
-        assert all(isinstance(text, str) for text in texts(found.blocks))
-
-
-@given(st.sampled_from(ROWS), st.integers(0, 400), st.binary(max_size=3))
-def test_a_damaged_line_is_no_error(line: bytes, at: int, change: bytes) -> None:
-    found = view(record(line[:at] + change + line[at + 1 :]))
-    assert found is None or isinstance(found, View)

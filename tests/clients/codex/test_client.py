@@ -221,11 +221,6 @@ def test_a_first_line_too_long_to_be_seen_is_taken_at_its_beginning(first: bytes
     assert not codex.recognise(b'{"type":"user","message":"' + b"a" * 900, is_whole=False)
 
 
-@given(st.binary(max_size=200) | any_lines(), st.booleans())
-def test_recognising_bytes_never_fails(head: bytes, is_whole: bool) -> None:
-    assert codex.recognise(head, is_whole=is_whole) in {True, False}
-
-
 def test_a_sessions_id_is_the_uuid_in_its_files_name() -> None:
     assert codex.session_of(FILE) == ID
     assert codex.session_of(FILE + ".zst") == ID

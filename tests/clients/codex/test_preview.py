@@ -5,15 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sessrotate.clients.codex.reader import sight
 from sessrotate.clients.preview import EDGE, Continues, Sight, Title
 from support import homes
 from support.codex_sessions import BARE, FILES, ID, Rows, as_line, message
-from support.examples import examples
-from support.lines import any_lines
 
 PARENT = "01a20069-0000-7812-9750-2eae4d402117"
 
@@ -151,11 +147,3 @@ def test_of_a_compressed_session_the_beginning_is_in_sight() -> None:
     for cut in (5, 100, 3000):
         seen_of(packed[:cut])
     assert sight(packed[:4] + b"damaged" * 99, b"", is_whole=True).folder is None
-
-
-@given(st.lists(any_lines() | st.just(begun().lines[0]), max_size=5), st.booleans())
-@examples(200)
-def test_no_bytes_are_too_odd_to_be_looked_at(lines: list[bytes], is_whole: bool) -> None:
-    data = b"\n".join(lines)
-    seen = sight(data, data, is_whole=is_whole)
-    assert "\n" not in seen.title.text

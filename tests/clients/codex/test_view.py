@@ -25,7 +25,7 @@ from sessrotate.clients.view import (
 from sessrotate.parsing import LONGEST, Record
 from support.codex_sessions import BARE, FILES, ID, Rows, as_line, message, opened, record
 from support.examples import examples
-from support.lines import any_lines, values
+from support.lines import values
 
 
 def said(kind: str, **payload: Any) -> View:
@@ -293,13 +293,6 @@ def test_a_turn_names_its_model_and_an_answer_its_cost() -> None:
 def test_events_that_nothing_else_tells_are_told(payload: dict[str, Any], text: str) -> None:
     found = said("event_msg", **payload)
     assert (found.kind, found.blocks) == ("system", (Text(text),))
-
-
-@given(any_lines())
-@examples(200)
-def test_no_line_is_too_odd(line: bytes) -> None:
-    found = view(record(line))
-    assert found is None or isinstance(found, View)
 
 
 ODD = values(

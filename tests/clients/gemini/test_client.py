@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessrotate.clients.claude import client as claude
 from sessrotate.clients.gemini import client as gemini
 from sessrotate.clients.gemini import json_client as gemini_json
 from sessrotate.model import Boundary, Span
@@ -18,7 +17,6 @@ from support.examples import examples
 from support.gemini_sessions import (
     APPENDED,
     TIME,
-    WHOLE,
     context,
     file,
     line,
@@ -53,19 +51,6 @@ def by_parsing(data: bytes) -> bool | None:
 
 
 @pytest.mark.parametrize(
-    "path", [*APPENDED, *WHOLE], ids=lambda path: f"{path.parts[-5]}-{path.stem[-14:]}"
-)
-def test_every_file_of_a_real_client_is_recognised_as_its_format_and_not_the_other(
-    path: Any,
-) -> None:
-    formats = gemini, gemini_json
-    its, other = formats if path.suffix == ".jsonl" else formats[::-1]
-    assert its.recognise(path.read_bytes()[: 300 if its is gemini else 400], is_whole=False)
-    assert its.recognise(path.read_bytes(), is_whole=True)
-    assert not other.recognise(path.read_bytes(), is_whole=True)
-
-
-@pytest.mark.parametrize(
     ("head", "is_session"),
     [
         (file(metadata()), True),
@@ -88,11 +73,6 @@ def test_every_file_of_a_real_client_is_recognised_as_its_format_and_not_the_oth
 def test_a_file_is_recognised_by_one_row_of_it(head: bytes, is_session: bool) -> None:
     cut = head[:60_000]
     assert gemini.recognise(cut, is_whole=len(cut) == len(head)) == is_session
-
-
-def test_the_rows_of_one_client_are_not_anothers() -> None:
-    for path in APPENDED:
-        assert not claude.recognise(path.read_bytes(), is_whole=True)
 
 
 # ── boundaries ───────────────────────────────────────────────────────────────────────────────
