@@ -396,6 +396,9 @@ def test_a_pinned_segment_stays_with_its_note_and_without_it_goes(home: Home) ->
     assert called("unpin", ID, "1").code == 0
     assert called("prune", ID, *LAST_TWO, "--yes").code == 0
     assert len(trashed(home)) == 2
+    gone = called("pin", ID, "1")
+    assert_one_sentence(gone, 2)
+    assert "no sealed segment 1" in gone.err
 
 
 def test_a_hostile_name_of_a_session_is_harmless_in_the_table(
@@ -474,7 +477,9 @@ def test_a_pruned_session_is_read_with_a_sentence_about_what_is_gone(tmp_path: P
     out = tmp_path / "out"
     refused = called("stitch", ID, "-o", out)
     assert refused.code == 74
-    assert re.search(r"Segments 0 to 1 were pruned on \d{4}-\d\d-\d\d", refused.err)
+    said = r"Segments 0 to 1 were pruned on \d{4}-\d\d-\d\d \(no keep rule applies\)\. "
+    back = f"`sessrotate restore {ID}` brings them back from the trash."
+    assert re.search(said + back, refused.err)
     assert "--allow-gaps" in refused.err
     assert not out.exists()
     gaps = called("stitch", ID, "-o", out, "--allow-gaps")

@@ -17,7 +17,6 @@ from sessrotate.errors import (
     InUseError,
     RefusedError,
     StorageError,
-    WrongUsageError,
 )
 from sessrotate.retention import prune, trash
 from sessrotate.retention.policy import Policy
@@ -58,20 +57,6 @@ def stitched(home: Home) -> tuple[bytes, list[str]]:
 def names(home: Home, *numbers: int) -> set[str]:
     """Return the names of these segments in the trash."""
     return {homes.sealed(home.archive / "trash", number).name for number in numbers}
-
-
-def test_what_goes_is_in_the_trash_and_told_as_pruned(home: Home) -> None:
-    plan = pruned(home)
-    assert home.trashed() == names(home, 0, 1)
-    assert plan.bytes_trashed == sum(file.stat().st_size for file in home.archive.glob("trash/*"))
-    data, gaps = stitched(home)
-    assert data == b"".join(BODIES[2:])
-    when = "2027-01-15"
-    back = f"`sessrotate restore {ID}` brings them back from the trash."
-    assert gaps == [f"Segments 0 to 1 were pruned on {when} (no keep rule applies). {back}"]
-    with pytest.raises(DamagedError, match="Pass --allow-gaps to leave out"):
-        home.stitched()
-    assert [problem.kind for problem in home.problems()] == ["pruned"]
 
 
 @pytest.mark.parametrize("moved", [0, 1])
@@ -119,19 +104,6 @@ def test_what_another_process_moves_while_the_trash_is_looked_into_is_no_fault(
     assert len(trash.in_trash(home.where)) == 1
 
 
-def test_the_trash_is_emptied_after_the_grace_time_and_not_before(home: Home) -> None:
-    pruned(home)
-    stranger = home.archive / "trash" / "mine"
-    stranger.write_bytes(b"mine")
-    assert trash.empty(home.where, 7 * DAY, NOW + 7 * DAY - 1, 1) == 0
-    size = sum(file.stat().st_size for file in home.archive.glob(f"trash/{ID}*"))
-    assert trash.empty(home.where, 7 * DAY, NOW + 7 * DAY, 1) == size
-    assert home.trashed() == {"mine"}
-    with pytest.raises(RefusedError, match="has no such segment"):
-        trash.undelete(home.where, 1, [1])
-    assert stitched(home)[0] == b"".join(BODIES[2:])
-
-
 def test_what_is_pruned_once_more_while_the_trash_is_emptied_begins_a_new_grace_period(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,18 +135,6 @@ def test_a_pruned_session_goes_on_and_is_rotated_again(home: Home) -> None:
     trash.undelete(home.where, 1, [0, 1])
     home.restore()
     assert home.live.read_bytes() == DATA + more
-
-
-def test_pinned_segments_stay_until_they_are_unpinned(home: Home) -> None:
-    prune.pin(home.where, 0, "the design", 1)
-    assert planned(home).decisions[0].reasons == ("pinned: the design",)
-    pruned(home)
-    assert home.trashed() == names(home, 1)
-    prune.pin(home.where, 0, None, 1)
-    pruned(home)
-    assert home.trashed() == names(home, 0, 1)
-    with pytest.raises(WrongUsageError, match="no sealed segment 1"):
-        prune.pin(home.where, 1, "", 1)
 
 
 def test_what_does_not_verify_stays(home: Home) -> None:
