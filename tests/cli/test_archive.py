@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-import generate_session
 from sessrotate import fs
 from sessrotate.system import disk_use, in_use
 from support import command_line, homes
@@ -84,24 +83,6 @@ def test_several_are_shown_first_and_somebody_is_asked(home: Home) -> None:
     assert code == 0
     assert not home.live.exists()
     assert not other.exists()
-
-
-def test_what_is_told_before_is_what_the_disk_gains(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = homes.home(tmp_path, monkeypatch, b"")
-    with home.live.open("wb") as file:
-        options = generate_session.Options(size=8 << 20, boundaries=3)
-        generate_session.generate(file, options)
-    side = home.live.with_suffix("") / "tool-results"
-    side.mkdir(parents=True)
-    (side / "r.txt").write_bytes(home.live.read_bytes()[: 2 << 20])
-    before = disk_use.of(home.config)
-    told = called("archive", ID, "--dry-run").out
-    assert called("archive", ID).code == 0
-    gained = before - disk_use.of(home.config)
-    (mib,) = re.findall(r"free about ([0-9.]+) MiB on disk", told)
-    assert float(mib) * 2**20 == pytest.approx(gained, rel=0.2)
 
 
 def test_many_small_files_beside_a_session_take_a_block_each(home: Home) -> None:

@@ -43,7 +43,8 @@ def home(home: Home) -> Home:
         data = command_line.session(boundaries=boundaries, rows=8, padding=padding)
         path = home.beside(session, data)
         if number % 5 == 0:
-            write(path.with_suffix("") / "tool-results" / "a.txt", os.urandom(30_000))
+            noise = os.urandom(3_000_000 if number == 5 else 30_000)
+            write(path.with_suffix("") / "tool-results" / "a.txt", noise)
         homes.unused_for(path, (1, 40, 60)[number % 3])
     return home
 

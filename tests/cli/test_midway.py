@@ -210,13 +210,6 @@ def test_what_cannot_be_made_smaller_is_tried_once(
     assert called("doctor").code == 0
 
 
-def test_what_is_beside_a_session_is_estimated_for_itself(home: Home) -> None:
-    beside(home).write_bytes(os.urandom(3_000_000))
-    planned = called("archive", "-n", "--json", ID).document()["disk_bytes_gained"]
-    gained = called("archive", "--json", ID).document()["disk_bytes_gained"]
-    assert planned == pytest.approx(gained, rel=0.02, abs=20_000)
-
-
 def test_a_plan_does_with_what_beside_a_session_cannot_be_read(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
