@@ -46,6 +46,7 @@ IN_GATE: Final = (
 FOUND: Final = (
     ("restore", "most of the history", "restore"),
     ("second rotation", "fewer rows", "run"),
+    ("second rotation", "an older copy", "rotate"),
     ("put together, never rotated", "most of the history", "run"),
     ("it is kept", "delete", "restore"),
     ("put together, restored", "append", "rotate"),

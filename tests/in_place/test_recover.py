@@ -271,29 +271,6 @@ def test_an_older_copy_that_is_put_back_after_the_exchange_takes_nothing_from_it
     assert home.stitched() == whole
 
 
-def everywhere(home: Home) -> set[bytes]:
-    """Return the lines that any file of the client's folder has, but for drafts of ours."""
-    files = [path for path in home.config.rglob("*") if ".jsonl" in path.name or path == home.pack]
-    found = set[bytes]()
-    for path in files:
-        if path.suffix != ".partial":
-            found |= set(homes.content(path).splitlines())
-    return {line for line in found if b"segment_header" not in line}
-
-
-def test_wherever_it_dies_an_older_copy_that_is_saved_costs_no_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It has our header, and none of the lines since the session was rotated last."""
-    for at, home, _ in dying(tmp_path, monkeypatch, back=False):
-        replaced = home.pack if home.pack.exists() else home.live
-        saved(home.live, replaced.read_bytes().partition(MORE)[0])
-        before = everywhere(home)
-        for _ in range(2):
-            called("rotate", ID)
-        assert before <= everywhere(home), at
-
-
 @pytest.mark.parametrize("at", ["swap.swap", "seal.finish"])
 def test_a_live_file_that_lost_its_header_is_not_read_as_all_there_is(home: Home, at: str) -> None:
     home.rotate()

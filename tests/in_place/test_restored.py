@@ -167,22 +167,6 @@ def test_a_dry_run_says_what_a_rotation_by_name_gains(home: Home) -> None:
     assert abs(planned.disk.gain - gained) <= 2 * gain.BLOCK
 
 
-@pytest.mark.parametrize("where", ["swap._Swap._drain", "seal.finish", "seal._close"])
-def test_a_rotation_by_name_that_is_interrupted_is_undone_or_finished(
-    home: Home, where: str
-) -> None:
-    home.restore()
-    crashed(home.rotate, f"sessrotate.in_place.{where}")
-    assert home.stitched() == DATA
-    operations.recover_session(home.where, 1)
-    assert home.stitched() == DATA
-    home.rotate()
-    assert home.stitched() == DATA
-    assert home.problems() == []
-    assert list(doctor.findings()) == []
-    assert place.aside() == []
-
-
 def test_the_room_is_named_before_anything_is_written(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
