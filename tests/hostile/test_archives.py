@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -17,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessrotate.errors import SessrotateError
-from support import command_line, homes
+from support import command_line, homes, opens
 from support.command_line import ID, append, boundary, called, row, write
 from support.examples import examples
 from support.homes import Home
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
 DATA: Final = command_line.session(boundaries=3)
 MORE: Final = boundary(80) + row(81)
 CANARY: Final = b"outside\n"
+OUTSIDE: Final = ("canary", "canary.jsonl", "manifest.json")
 
 COMMANDS: Final = (
     ("doctor",),
@@ -50,7 +49,7 @@ def made(folder: Path, patch: pytest.MonkeyPatch, *, unfinished: bool = False) -
     if unfinished:
         homes.crashed(home.rotate, "sessrotate.in_place.seal.finish")
         assert home.is_busy()
-    for name in ("canary", "canary.jsonl", "manifest.json"):
+    for name in OUTSIDE:
         write(folder / name, CANARY)
     return home
 
@@ -103,7 +102,9 @@ def withstood(home: Home, since: bytes = MORE, late: Sequence[bytes] = (b"",)) -
     for command in COMMANDS:
         out = outside / "out"
         out.unlink(missing_ok=True)
-        ended = called(*(str(out) if word == "OUT" else word for word in command))
+        with opens.watched() as seen:
+            ended = called(*(str(out) if word == "OUT" else word for word in command))
+        assert not [name for name in OUTSIDE if seen.of(outside / name)], command
         codes.add(ended.code)
         assert ended.code in {0, 1, 2, 65, 74, 75, 77}, ended
         assert "Traceback" not in ended.err
@@ -116,18 +117,12 @@ def withstood(home: Home, since: bytes = MORE, late: Sequence[bytes] = (b"",)) -
         if ended.code not in {0, 1} and home.live.is_file() and live is not None:
             last = live[-len(SINCE) :]
             assert home.live.read_bytes().endswith((last, *(last + each for each in late)))
-    for name in ("canary", "canary.jsonl", "manifest.json"):
+    for name in OUTSIDE:
         assert (outside / name).read_bytes() == CANARY
     return codes
 
 
 # ── things that are no files ─────────────────────────────────────────────────────────────────
-
-
-def linked(path: Path) -> None:
-    target = path.with_name("elsewhere")
-    path.rename(target)
-    path.symlink_to(target)
 
 
 def linked_outside(path: Path) -> None:
@@ -150,10 +145,6 @@ def folder(path: Path) -> None:
     path.mkdir()
 
 
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
 def huge(path: Path) -> None:
     os.truncate(path, 1 << 40)
 
@@ -167,7 +158,7 @@ def file_of(home: Home, file: str | int) -> Path:
     return home.segment(file) if isinstance(file, int) else home.archive / file
 
 
-SHAPES: Final = [linked, linked_outside, dangling, pipe, folder, empty, huge, unreadable]
+SHAPES: Final = [linked_outside, pipe, folder, huge, unreadable]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -217,7 +208,7 @@ def test_an_unfinished_file_may_be_anything(
     withstood(unfinished)
 
 
-@pytest.mark.parametrize("shape", [linked_outside, dangling, pipe, folder, empty, unreadable])
+@pytest.mark.parametrize("shape", [linked_outside, dangling, pipe, folder, unreadable])
 def test_a_stranger_where_a_segment_is_to_go_is_left_alone(
     home: Home, shape: Callable[[Path], None]
 ) -> None:
@@ -367,18 +358,6 @@ def test_any_bytes_may_be_a_record_or_a_manifest(
 
 # ── what is opened ───────────────────────────────────────────────────────────────────────────
 
-WATCH: Final = """
-import os, sys
-def hook(event, arguments):
-    if event == "open" and isinstance(arguments[0], (str, bytes)):
-        seen.write(os.fsdecode(arguments[0]) + "\\n")
-seen = open(sys.argv.pop(1), "w", encoding="utf-8", errors="surrogateescape", buffering=1)
-import sessrotate.cli.app, sessrotate.in_place.operations, filelock, json
-sys.addaudithook(hook)
-from sessrotate.cli import main
-main()
-"""
-
 
 def forged_names(home: Home) -> None:
     """Let everything in the archive that may name a file name one that is elsewhere."""
@@ -393,19 +372,13 @@ def forged_names(home: Home) -> None:
 def test_nothing_outside_is_opened(home: Home, forged: bool, command: tuple[str, ...]) -> None:
     if forged:
         forged_names(home)
-    seen, out = home.config.parent / "seen", home.config.parent / "out"
-    subprocess.run(
-        [sys.executable, "-c", WATCH, seen, *(str(out) if w == "OUT" else w for w in command)],
-        env={**command_line.ENVIRONMENT, **home.env},
-        capture_output=True,
-        check=False,
-        timeout=command_line.SECONDS,
-    )
-    opened = {line for line in seen.read_text(errors="surrogateescape").splitlines() if line}
-    ours = {line for line in opened if line.startswith(str(home.config.parent))}
+    out = home.config.parent / "out"
+    with opens.watched() as seen:
+        called(*(str(out) if word == "OUT" else word for word in command))
+    ours = {name for name in seen.opened if name.startswith(str(home.config.parent))}
     own = (str(home.config.parent / folder) for folder in homes.OWN_FOLDERS.values())
     drafts = str(out.with_name(f".{out.name}."))
     allowed = (str(home.config), str(out), drafts, *own)  # `doctor` reads the log of runs
     assert ours
-    assert {line for line in ours if not line.startswith(allowed)} <= {str(home.config.parent)}
-    assert not [line for line in opened if "canary" in line]
+    assert {name for name in ours if not name.startswith(allowed)} <= {str(home.config.parent)}
+    assert not [name for name in seen.opened if "canary" in name]

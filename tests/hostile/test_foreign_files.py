@@ -132,15 +132,6 @@ def test_a_pack_that_is_another_file_brings_no_line_into_the_session(
     withstood(home)
 
 
-@pytest.mark.parametrize("file", ["manifest.json", "record.json", "pack", 0, 1])
-def test_a_link_in_an_archive_is_never_opened(home: Home, file: str | int) -> None:
-    home.rotate()
-    path = home.segment(file) if isinstance(file, int) else home.archive / file
-    path.unlink(missing_ok=True)
-    path.symlink_to(home.config.parent / "key")
-    withstood(home)
-
-
 @pytest.mark.parametrize("where", ["manifest", "trash", "archived"])
 def test_a_link_in_an_archived_session_is_never_opened(home: Home, where: str) -> None:
     home.rotate()

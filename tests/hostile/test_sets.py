@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from sessrotate.segments.scan import MAX_BOUNDARIES
 from sessrotate.system import zstd
+from support import opens
 from support.command_line import (
     ID,
-    SECONDS,
     append,
     assert_one_sentence,
     called,
@@ -717,27 +717,9 @@ def test_a_changed_byte_in_the_manifest_never_gives_other_bytes(data: st.DataObj
 
 # ── names are never paths ────────────────────────────────────────────────────────────────────
 
-_RECORDER: Final = """
-import json, os, sys
-opened = []
-sys.addaudithook(lambda event, args: opened.append(args[0]) if event == "open" else None)
-from sessrotate.cli.app import run
-for folder, output in json.loads(sys.stdin.read()):
-    for arguments in (["stitch", folder, "-o", output], ["verify", folder]):
-        try:
-            run(arguments)
-        except SystemExit:
-            pass
-names = [os.fsdecode(name) for name in opened if isinstance(name, (str, bytes, os.PathLike))]
-open(sys.argv[1], "w", encoding="utf-8", errors="backslashreplace").write(json.dumps(names))
-"""
-
 
 @pytest.mark.hostile
 def test_no_name_out_of_a_file_is_ever_opened(tmp_path: Path) -> None:
-    import subprocess  # noqa: PLC0415 - for this test alone
-    import sys  # noqa: PLC0415
-
     outside = write(tmp_path / "outside" / CANARY, b"secret\n")
     root, results = tmp_path / "sets", tmp_path / "results"
     root.mkdir()
@@ -770,18 +752,11 @@ def test_no_name_out_of_a_file_is_ever_opened(tmp_path: Path) -> None:
                     document = json.dumps(forge(manifest), indent=1) + "\n"
                     (folder / "manifest.json").write_text(document, encoding="utf-8")
                     folders.append(folder)
-    work = [(str(folder), str(results / folder.name)) for folder in folders]
-    record = tmp_path / "opened.json"
-    done = subprocess.run(
-        [sys.executable, "-c", _RECORDER, str(record)],
-        input=json.dumps(work),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS,
-    )
-    assert "Traceback" not in done.stderr, done.stderr[-2000:]
-    opened = json.loads(record.read_text(encoding="utf-8"))
+    with opens.watched() as seen:
+        for folder in folders:
+            for command in (("stitch", folder, "-o", results / folder.name), ("verify", folder)):
+                assert "Traceback" not in called(*command).err, command
+    opened = seen.opened
     assert not [name for name in opened if CANARY in name]
     here = {Path(os.path.normpath(name)) for name in opened if name.startswith(str(tmp_path))}
     assert here, "the hook saw nothing"
@@ -789,7 +764,6 @@ def test_no_name_out_of_a_file_is_ever_opened(tmp_path: Path) -> None:
     assert {path.parent for path in here} <= allowed | {root}
     assert {path.name for path in here if path.parent in allowed} <= {
         *(name for made in _made.values() for name in made.files),
-        record.name,
         results.name,
     }
     assert names_in(results) == []

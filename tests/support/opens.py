@@ -24,10 +24,14 @@ _CHANGES: Final = {
 
 class Seen:
     """What was opened or changed, each once: event, path, and whether it follows a link, with the
-    file that the path led to at that moment."""
+    file that the path led to at that moment.
+
+    `opened` has what was opened as it was named, also in an open folder.
+    """
 
     def __init__(self) -> None:
         self.events: dict[tuple[str, str, bool], str] = {}
+        self.opened: set[str] = set()
 
     def within(self, folder: Path) -> list[tuple[str, str]]:
         """Return what was opened or changed in a folder, by whichever links."""
@@ -60,6 +64,8 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
         for each in arguments[:2] if event in {"os.rename", "os.link"} else arguments[:1]:
             if isinstance(each, (str, bytes, os.PathLike)):
                 path = os.fsdecode(each)
+                if event == "open":
+                    _watching.opened.add(path)
                 seen = event, path, is_followed
                 if path.startswith("/") and seen not in _watching.events:
                     _watching.events[seen] = _real(path, is_followed=is_followed)
