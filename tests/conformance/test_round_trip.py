@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -48,19 +47,6 @@ def test_any_bytes_come_back(data: bytes, layout: Layout, codec: Codec, keep: bo
 
 def _lines(body: bytes) -> int:
     return body.count(b"\n") + (not body.endswith(b"\n") and body != b"")
-
-
-@pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parts[-4]}-{path.stem[:8]}")
-def test_a_real_session_comes_back(
-    tmp_path: Path, path: Path, layout: Layout, codec: Codec
-) -> None:
-    data = path.read_bytes()
-    folder = tmp_path / "out"
-    manifest = sets.made(path, folder, layout, codec)
-    assert [entry.segment.span.start for entry in manifest.segments[1:]] == oracle.boundaries(data)
-    assert hashlib.sha256(sets.stitched(folder)).digest() == hashlib.sha256(data).digest()
 
 
 def test_the_samples_have_the_compactions_that_were_made_in_them() -> None:

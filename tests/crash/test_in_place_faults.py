@@ -20,6 +20,7 @@ from support.crash.changes import CHANGING, TWO_NAMES, Faults, ShortWrites, Watc
 from support.crash.disk import Image
 from support.crash.judging import check_recovered, check_whole, crashes, is_new
 from support.crash.scenes import NAMES, Session, laid_out, recovered, scene
+from support.tiers import in_gate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,15 +30,10 @@ RESTARTED: Final = {"open", "write", "fsync", "ftruncate", "fchmod", "fchown"}
 
 NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT}
 
-FAULTS: Final = [
-    pytest.param(
-        number,
-        is_lasting,
-        id=f"{errno.errorcode[number]}, {'from then on' if is_lasting else 'once'}",
-    )
-    for number in (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-    for is_lasting in (False, True)
-]
+NUMBERS: Final = (errno.EIO, errno.ENOSPC, errno.EROFS, errno.EDQUOT)
+"""What fails: the disk, and its room; the last two are a kind of these."""
+
+LASTING: Final = pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
 
 
 # ── errors ───────────────────────────────────────────────────────────────────────────────────
@@ -119,7 +115,8 @@ def check_errors(name: str, number: int, *, lasting: bool) -> int:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("number", "lasting"), FAULTS)
+@pytest.mark.parametrize("number", in_gate(NUMBERS, 2, "scale"), ids=errno.errorcode.get)
+@LASTING
 def test_any_call_may_fail(name: str, number: int, lasting: bool) -> None:
     assert check_errors(name, number, lasting=lasting) > 15
 
@@ -142,7 +139,7 @@ def test_any_call_may_be_interrupted_by_a_signal(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
+@LASTING
 def test_any_call_of_a_recovery_may_fail(name: str, lasting: bool) -> None:
     """After every kind of crash. What is recovered is the same as without a fault."""
     of = scene(name)

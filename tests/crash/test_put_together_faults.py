@@ -34,24 +34,6 @@ NAMES: Final = deeds.TRIMMED
 HISTORY: Final = deeds.TRIMMED_HISTORY
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("trims", in_gate([1, 2], [2], "scale"))
-def test_what_is_trimmed_after_a_kill_at_any_moment_is_put_together_with_the_rest(
-    name: str, trims: int
-) -> None:
-    """The client gives a name to a file that may have one from us, as 2.1.332 does."""
-    more = [row(n) + b"\n" + compaction(n) + row(n * 10) + b"\n" for n in range(21, 21 + trims)]
-    with laid_out(deeds.trimmed(name)) as found:
-        states = seen_of(found, Session.rotate)
-    for image in states:
-        with laid_out(image) as found:
-            for each in more:
-                found.append(each)
-                keep(found.where.live)
-            found.rotate()
-            assert found.stitched() == HISTORY + b"".join(more)
-
-
 LATER: Final = ("late lines", "late lines after restoring")
 SWAPS: Final = (*NAMES, "first rotation", "second rotation", "restoration", *LATER)
 
