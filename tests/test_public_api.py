@@ -24,7 +24,7 @@ TAUGHT = {
     for word in re.findall(r"\w+", code)
 }
 
-FOR_READERS = {"reader", "titled", "older"}
+FOR_READERS = {"reader", "sight", "older"}
 """What a `Session` has for the package's own readers (`clients.protocol.Reading`)."""
 
 

@@ -484,7 +484,7 @@ def test_a_compressed_session_is_verified_like_archives_are(codex: Codex) -> Non
     ended = called("verify", "--all", "--json")
     (problem,) = ended.document()["problems"]
     assert (ended.code, problem["kind"], problem["source"]) == (1, "unread", str(damaged))
-    assert problem["detail"].endswith("of memory to read: put it back from a backup")
+    assert problem["detail"].endswith("`zstd -d --long=31` reads it): put it back from a backup")
     assert called("verify", codex.where(2).session).code == 1
     damaged.write_bytes(b"")
     assert "cannot be read: it is empty: put it back" in called("verify", "--all").out

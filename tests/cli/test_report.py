@@ -256,8 +256,8 @@ def listed_then(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -
     """Have something happen after the sessions were listed, and before they are read."""
     found = [*discovery.sessions()]
 
-    def sessions(*, hidden: bool, unread: object) -> list[discovery.FoundSession]:
-        assert (hidden, unread) != (False, None)
+    def sessions(*, unread: object) -> list[discovery.FoundSession]:
+        assert unread is not None
         action()
         return found
 

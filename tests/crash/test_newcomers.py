@@ -87,8 +87,14 @@ def is_last(found: Session, data: bytes) -> bool:
     return any(path.read_bytes().startswith(data) for path in (found.where.live, *aside))
 
 
+LESS: Final = OPENING[: OPENING.index(b"\n") + 1]
+"""All of its lines are in the session."""
+
+TORN: Final = b'{"type":"user","uuid":"half a line"'
+
+
 @pytest.mark.parametrize("name", CHANGED)
-@SAVES
+@pytest.mark.parametrize("data", [OTHER, AGAIN, LESS, TORN], ids=["another", "all", "less", "torn"])
 def test_after_any_kill_what_was_saved_has_its_name_or_is_aside(name: str, data: bytes) -> None:
     needs_exchange()
     states = killed(name, data)

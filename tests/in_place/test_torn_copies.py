@@ -199,6 +199,13 @@ def test_a_draft_that_nobody_can_read_is_kept(home: Home, monkeypatch: pytest.Mo
     assert lines(home) == before != set()
 
 
+def test_a_draft_that_a_backup_has_open_is_removed_like_any_other(home: Home) -> None:
+    homes.crashed(home.rotate, "sessrotate.in_place.swap.swap")
+    with (home.archive / "live.partial").open("rb"):
+        assert called("run").code == 0
+    assert not (home.config / "sessrotate" / "aside").exists()
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 @pytest.mark.parametrize("name", ["live.partial", f"{ID}.1.jsonl.zst.partial"])
 @pytest.mark.parametrize("data", [b"", b"\0" * 900, b'{"type":"segment_header","rootSes'])

@@ -89,7 +89,7 @@ def test_a_torn_line_is_no_record_whatever_stands_behind_it(
     assert followed(torn, piece, patching) is None
 
 
-@pytest.mark.parametrize("text", [b"[1,]", b"NaN", b'"\t"', b"tru", b'"\\u12G4"', b"00"])
+@pytest.mark.parametrize("text", [b"[1,]", b"NaN", b"tru", b'"\\u12G4"', b"00"])
 def test_only_the_grammar_inside_of_brackets_is_not_looked_at_in_a_long_line(
     monkeypatch: pytest.MonkeyPatch, text: bytes
 ) -> None:
@@ -139,6 +139,23 @@ def test_no_length_and_no_depth_of_a_value_hides_what_stands_beside_it(line: byt
 def test_a_long_line_that_does_not_end_as_json_is_no_record(ending: bytes) -> None:
     line = BOUNDARY_LINE[:-1] + b',"x":"' + b"a" * 400_000 + b'"' + ending
     assert json_line.values([line], len(line), SHAPE) is None
+
+
+@pytest.mark.parametrize("text", [b"\0" * 4096, b"\x0c", b"a\x01"])
+def test_a_long_line_with_a_hole_of_a_power_loss_is_no_record(text: bytes) -> None:
+    line = BOUNDARY_LINE[:-1] + b',"x":"' + b"a" * 300_000 + text + b'"}'
+    assert json_line.values([line], len(line), SHAPE) is None
+
+
+def test_a_line_with_a_brace_too_few_is_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = b'{"type":"system","subtype":"compact_boundary","compactMetadata":{"trigger"}'
+    assert followed(line, 9, monkeypatch) is parsed(line) is None
+
+
+def test_a_short_text_of_escapes_is_told_in_a_long_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = BOUNDARY_LINE.replace(b"auto", b"\\ud83d\\ude00" * 100)
+    assert followed(line, 9, monkeypatch) == parsed(line)
+    assert "\U0001f600" * 100 in str(parsed(line))
 
 
 # ── the client's own parser ──────────────────────────────────────────────────────────────────

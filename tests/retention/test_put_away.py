@@ -841,6 +841,14 @@ def test_what_the_client_itself_called_zst_comes_back_as_it_was(home: Home, own:
     assert whole(home) == before
 
 
+def test_what_would_come_back_as_another_file_is_not_put_away(home: Home) -> None:
+    taken = home.live.parent / ID / "tool-results" / "both.txt.sessrotate.zst"
+    command_line.write(taken, b"mine")
+    with pytest.raises(RefusedError, match=r"ends in \.sessrotate\.zst: rename it"):
+        put_it_away(home)
+    assert taken.read_bytes() == b"mine"
+
+
 def forged(home: Home, **fields: object) -> None:
     path = home.archive / "record.json"
     told = json.loads(path.read_text())

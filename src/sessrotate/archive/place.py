@@ -59,7 +59,7 @@ ASIDE: Final = "aside"
 """Archives that no live file goes on from any more, because their session was adopted anew."""
 
 HOOK: Final = "hook"
-"""What rotations by the client's hook came to, of which nobody saw what they said."""
+"""Rotations by the client's hook that failed, of which nobody saw what they said."""
 
 README: Final = "README"
 """Says to whoever looks for space what the folder is; nothing reads it."""

@@ -312,7 +312,7 @@ ROWS: Final = (
     Rule("old", None, "before", "undo", "The exchange did not last."),
     Rule("absent", None, "before", "undo", "There was no old file.", only="restore"),
     Rule("other", "absent", "after", "finish", "Its name went after the exchange.", has_pack=True),
-    Rule(None, "other", "before", "undo", "The draft is the new file.", has_pack=True),
+    Rule(None, "other", "before", "undo", "The pack has everything.", has_pack=True),
     Rule("kept", None, "after", "finish", "The new file had the live file's name."),
     Rule(None, None, "unknown", "undo", "Without a pack nothing follows.", has_pack=False),
     Rule(None, None, "unknown", "refuse", "The pack has everything."),

@@ -82,12 +82,12 @@ def command(
     """List all sessions, largest first.
 
     Shows for each session the size of its live file, the disk space of all its files (with archive
-    and trash), how much disk space rotating it would free, and the size of the files beside it
-    (agents' transcripts, long tool results). Reads only the first and last 64 KiB of each file.
-    If a figure needs the rest, shows `-`, or a minimum such as `5+` compactions; --deep shows
-    the exact figure. Shortens ids to as many characters as other commands need. The exit code is 1
-    if a listed session has lost its archive, or if a folder that cannot be read may hide sessions,
-    and 0 if not.
+    and trash), and the size of the files beside it (agents' transcripts, long tool results). Reads
+    only the first and last 64 KiB of each file, so a rotated session shows a minimum such as `5+`
+    compactions. --deep reads all of each live file: it shows the exact figure, and how much disk
+    space rotating it would free. Shortens ids to as many characters as other commands need. The
+    exit code is 1 if a listed session has lost its archive, or if a folder that cannot be read may
+    hide sessions, and 0 if not.
     """
     now = time.time()
     wanted = Wanted(

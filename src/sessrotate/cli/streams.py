@@ -207,16 +207,18 @@ def drop_output() -> None:
 
 
 @contextmanager
-def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+def progress(
+    what: str, total: int, *, quiet: bool, since: float | None = None
+) -> Iterator[Callable[[int], None]]:
     """Yield a function that is called with the number of bytes done, to draw a progress bar.
 
     The bar (bytes, rate, time left) appears after `PATIENCE` seconds, on standard error, and only
-    if that is a terminal.
+    if that is a terminal. `since` is when the work began (monotonic), if that was before.
     """
     if quiet or not sys.stderr.isatty():
         yield lambda _done: None
         return
-    begun = time.monotonic()
+    begun = time.monotonic() if since is None else since
     with ExitStack() as stack:
         show: Callable[[int], None] | None = None
 

@@ -462,7 +462,7 @@ class CleanUp(Protocol):
 
 
 class Compacted(Struct, frozen=True):
-    """A compaction on the disk.
+    """What a compaction on the disk says of those to come.
 
     `is_repeated_if_rotated`: the client writes all archived rows again at each further one.
     """

@@ -87,6 +87,9 @@ _FOLDER_MODE: Final = 0o700
 
 _PARTIAL: Final = ".partial"
 
+_MOST_OF_NAME: Final = 50
+"""Characters of a file's name that its draft's has: both have to fit in 255 bytes."""
+
 _NO_LOCK: Final = {errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.EBADF}  # NFS: of a folder
 """What a file system answers that knows no locks."""
 
@@ -200,7 +203,7 @@ def has_hard_links(folder: Path) -> bool:
 
     Some file systems give it one under which it passes for another file (sshfs, mergerfs).
     """
-    from tempfile import NamedTemporaryFile  # noqa: PLC0415 - nobody else needs it
+    from tempfile import NamedTemporaryFile  # noqa: PLC0415 - as in `OutputFile`
 
     with NamedTemporaryFile(prefix=".sessrotate-", dir=folder) as file:
         other = f"{file.name}.link"
@@ -335,7 +338,8 @@ class OutputFile:
         from tempfile import mkstemp  # noqa: PLC0415 - wanted only here, and takes a while
 
         self._path = path
-        self._fd, draft = mkstemp(_PARTIAL, f".{path.name}.", path.parent)
+        # Of a long name, a part: the draft's is longer than the file's own.
+        self._fd, draft = mkstemp(_PARTIAL, f".{path.name[:_MOST_OF_NAME]}.", path.parent)
         self._draft = Path(draft)
 
     def __enter__(self) -> Self:

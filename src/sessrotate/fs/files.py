@@ -186,7 +186,8 @@ def _unnamed(folder: Path) -> int:
     """Open a new file for reading and writing that has no name."""
     from tempfile import TemporaryFile  # noqa: PLC0415 - as above
 
-    with TemporaryFile(dir=folder, buffering=0) as file:
+    # Where it has a name for an instant, one that a later run knows for ours.
+    with TemporaryFile(buffering=0, prefix="scratch.", suffix=".partial", dir=folder) as file:
         return os.dup(file.fileno())
 
 

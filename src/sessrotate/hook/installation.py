@@ -107,6 +107,22 @@ def commands(text: str) -> dict[str, list[str]]:
     return {event: [one["command"] for one in _ours(hooks.get(event, []))] for event in EVENTS}
 
 
+def unheard(text: str) -> list[str]:
+    """Return the events of which no group that matches as ours has our entry; raise as above."""
+    hooks = _load(text).get("hooks", {})
+    return [
+        event
+        for event, ours in EVENTS.items()
+        if not any(
+            _ours(
+                group
+                for group in hooks.get(event, [])
+                if ours.get("matcher") in (None, group.get("matcher"))
+            )
+        )
+    ]
+
+
 def install(text: str, line: str) -> str:
     """Return the settings with one entry of ours for each of `EVENTS`, which calls this line.
 
@@ -285,8 +301,7 @@ def installed() -> Installed:
         text = _text(data)
         ours = commands(text)
         lines = tuple(dict.fromkeys(line for found in ours.values() for line in found))
-        lacking = tuple(event for event, found in ours.items() if lines and not found)
-        return Installed(path, lines, lacking)
+        return Installed(path, lines, tuple(unheard(text)) if lines else ())
 
 
 def plan_install(least: str) -> Change:

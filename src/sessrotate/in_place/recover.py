@@ -38,14 +38,14 @@ _WHAT: Final = {"rotate": "rotation", "restore": "restoration"}
 class Recovery(Struct, frozen=True):
     """What is to be done, and how that is said before and after; empty where it is nothing.
 
-    `keeps_pack`: two programs wrote at one moment, so that the pack is kept aside.
+    `keeps`: two programs wrote at one moment, so that this file is kept aside.
     `gained` is how many bytes the disk has more by it; `plan` leaves that to `gain.of_finishing`.
     """
 
     deed: Deed
     sentence: str = ""
     past: str = ""
-    keeps_pack: bool = False
+    keeps: Path | None = None
     gained: int = 0
 
 
@@ -82,16 +82,19 @@ def _of_intent(found: State, begun: Intent) -> Recovery:
     what = _WHAT[begun.operation]
     if found.deed == "refuse":
         raise _refused(found, what)
+    is_saved = found.drafted == "other" and found.pack is not None
     if found.deed == "finish":
+        # What came out of the exchange, and is not the old file, another program saved just then.
         return Recovery(
             "finish",
             f"A {what} was interrupted: the next run finishes it.",
             f"Finished a {what} that was interrupted.",
+            found.place.draft if is_saved else None,
         )
-    if found.drafted == "other" and not _is_superfluous(found):
+    if is_saved and not _is_superfluous(found):
         # Another program gave the live file's name to its own file, which stays: the pack has the
         # last name of the old one.
-        return replace(_undo(what), keeps_pack=True)
+        return replace(_undo(what), keeps=found.place.pack)
     _check_superfluous(found)
     return _undo(what)
 
@@ -102,8 +105,8 @@ def _refused(found: State, what: str) -> DamagedError:
     archive = printable(str(found.place.archive))
     trimmed = f"; what its client trimmed is in {printable(str(kept[0].parent))}" if kept else ""
     return DamagedError(
-        f"A {what} was interrupted, and {printable(str(found.place.live))} matches neither the old "
-        f"nor the new file, so nothing was changed. The old content is in {archive}{trimmed}."
+        f"A {what} was interrupted, and {printable(str(found.place.live))} is gone, so nothing was "
+        f"changed. Its old content is in {archive}{trimmed}."
     )
 
 
@@ -167,8 +170,10 @@ def _only_copies(found: State) -> Iterator[Path]:
 def _is_held(found: State, name: str) -> bool:
     """Tell whether the session has each line of the draft of a live file."""
     with suppress(DamagedError), Source.inside(found.place.archive, name) as draft:
-        # A client may have found it under the live file's name, and write to it only now.
-        if locks.write_lease(draft.fd) == "busy":
+        # After an exchange, a client may have found it under the live file's name, and write to it
+        # only now.
+        may_be_found = found.intent is not None and found.match != "pack"
+        if may_be_found and locks.write_lease(draft.fd) == "busy":
             return False
         is_begun = draft.line_start(draft.size()) > 0  # else a crash tore the header
         return not is_begun or bool(state.has_lines_of(found, draft))
@@ -274,8 +279,8 @@ def _done(found: State, todo: Recovery, stack: ExitStack, wait: float) -> Recove
             return replace(
                 todo, past=" ".join(filter(None, (*said, then.past))), gained=then.gained
             )
-    kept = [*([place.pack] if todo.keeps_pack else []), *_only_copies(found)]
-    said += [aside.said(aside.keep(place, path), place.live) for path in kept]
+    kept = {*filter(None, [todo.keeps]), *_only_copies(found)}
+    said += [aside.said(aside.keep(place, path), place.live) for path in sorted(kept)]
     if found.drafted in {"old", "live"}:  # it goes before the pack, by which it is known
         fs.remove_files(place.archive, [names.DRAFT])
     if todo.deed == "finish":

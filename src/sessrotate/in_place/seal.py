@@ -178,8 +178,7 @@ def _check_known(found: State) -> None:
         raise DamagedError(f"{name} is not the file that was replaced: inspect it.")
     if found.successor is not found.live:
         return
-    # In doubt nobody knows what came late: the draft's name may have told it, and that went first.
-    if (found.residue.size or found.standing == "unknown") and found.problem is not None:
+    if found.residue.size and found.problem is not None:
         raise DamagedError(found.problem)
     if found.live is None or found.is_gone:
         raise DamagedError(

@@ -8,8 +8,7 @@ the new file keeps their lines behind those that came late.
 
 While the two names exchange their files, a crash may leave any of three files under the draft's
 name: the new live file, the one that was replaced, or one that another program saved at that very
-moment. The last is the newest of all, and nothing else has it. Which one it is, is told by identity
-and by all that the file holds. What is not surely ours is not removed.
+moment. The last is the newest of all, and nothing else has it: `recover` keeps it aside.
 
 The order of writes, each on the disk before the next, is in docs/internals/protocol.md.
 """

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -41,8 +41,14 @@ SMALL: Final = 256 * 1024
 MAX_TEXT: Final = 128
 MAX_DIGITS: Final = 15
 
-_LONGEST_VALUE: Final = 6 * MAX_TEXT + 2
-"""Bytes of a text that may be as short as `MAX_TEXT`: each character may be an escape."""
+_LONGEST_VALUE: Final = 12 * MAX_TEXT + 2
+"""Bytes of a text that may be as short as `MAX_TEXT`: each character may be two escapes."""
+
+_CONTROLS: Final = bytes(set(range(0x20)) - {0x09, 0x0D})
+"""Bytes that no JSON text may hold anywhere, such as the zeros that a power loss leaves.
+
+A tab or a return may stand between tokens. A newline is among them: it ends the line.
+"""
 
 
 def is_small(size: int) -> bool:
@@ -124,9 +130,20 @@ _DECODER: Final = json.JSONDecoder(
 def _followed(line: Iterable[bytes], shape: Shape) -> Values | None:
     from sessrotate.parsing.json_stream import Cursor  # noqa: PLC0415 - 10 ms; few lines need it
 
-    cursor = Cursor(line)
-    found = _members(cursor, shape)
-    return found if cursor.is_closed and not cursor.next() else None
+    try:
+        cursor = Cursor(_without_controls(line))
+        found = _members(cursor, shape)
+        return found if cursor.is_closed and not cursor.next() else None
+    except ValueError:
+        return None
+
+
+def _without_controls(line: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the pieces of a line; raise ValueError for one that no JSON text may hold."""
+    for piece in line:
+        if len(piece.translate(None, _CONTROLS)) != len(piece):
+            raise ValueError
+        yield piece
 
 
 def _members(cursor: Cursor, shape: Shape) -> Values:
@@ -137,6 +154,8 @@ def _members(cursor: Cursor, shape: Shape) -> Values:
         wanted = None if name is None else shape.get(name)
         if isinstance(wanted, Mapping) and opening == b"{":
             found[name or ""] = _members(cursor, wanted)
+            if not cursor.is_closed:  # or the brace of the outer one would close it
+                break
             continue
         value = cursor.value(_LONGEST_VALUE)
         if name is None or name not in shape:

@@ -105,13 +105,16 @@ class Session:
         Segments that cannot be read are left out.
         """
         kept = [each for each in self._segments if each.problem is None]
-        head, tail, older = _beginning(kept), _end(kept), b""
+        head, older, client = _beginning(kept), b"", clients.in_place()
         is_whole = len(head) <= EDGE and len(kept) == len(self._segments)
-        head, client = head[:EDGE], clients.in_place()
+        head, live = head[:EDGE], None if self._found is None else self._found.live
         if self.client != client.files.NAME:
-            return self.reader.sight(head, tail, is_whole=is_whole)
-        if self._found is not None and self._found.live is not None and self._found.prefix:
-            older, (head, tail) = head, edges_of(self._found.live, self._found.live.size())
+            return self.reader.sight(head, _end(kept), is_whole=is_whole)
+        if self._found is not None and live is not None and self._found.prefix:
+            older, (head, tail) = head, edges_of(live, live.size())
+            is_whole = is_whole and live.size() <= EDGE
+        else:
+            tail = _end(kept)
         return client.edges.of_live(self.id, head, tail, older, is_whole=is_whole)
 
     # ── records ──────────────────────────────────────────────────────────────────────────────

@@ -2,8 +2,8 @@
 
 Rule: the system is asked once for all sessions which clients run and which files are open. A
 session that cannot be scanned stays as it is, and the reason is reported, but of a file that no
-client claims. What a rotation would
-gain is asked of the plan that it would make, never guessed at; what it refuses gains nothing.
+client claims. What a rotation would gain is asked of the plan that it would make, never guessed at;
+what it refuses gains nothing.
 
 Which session continues another is told by their first and last bytes, and each link says why it is
 there. A fork or a resumed clone repeats rows of its parent, uuids included (2.0.28 to 2.1.330; a

@@ -174,19 +174,17 @@ def after(
 class OnDisk(Struct, frozen=True):
     """What a client's sessions take: `bytes` of the disk, `archived` of them by archives and trash.
 
-    `archived` has what is compressed in its place, too (Codex).
-    `sessions` counts those that somebody used. `history` are the bytes of history in archives, as
-    the client wrote them. `aside` is what archives that were put aside take, and `others` what else
-    of the client's folder of projects, and of ours, is on the disk and of no session. `missing` are
-    the ids of the sessions whose archive is not there. `infos` are its sessions, and `plain` the
-    live files of those that are plain (`FoundSession`).
+    `archived` has what is compressed in its place, too (Codex). `sessions` counts those that
+    somebody used. `aside` is what archives that were put aside take, and `others` what else of the
+    client's folder of projects, and of ours, is on the disk and of no session. `missing` are the
+    ids of the sessions whose archive is not there. `infos` are its sessions, and `plain` the live
+    files of those that are plain (`FoundSession`).
     """
 
     client: str
     sessions: int
     bytes: int
     archived: int = 0
-    history: int = 0
     others: int = 0
     aside: int = 0
     missing: tuple[str, ...] = ()
@@ -230,7 +228,6 @@ def _summed(client: str, found: list[FoundSession]) -> OnDisk:
         archived=sum(
             each.disk_bytes if each.is_compressed else each.archived_disk_bytes for each in infos
         ),
-        history=sum(each.archived_bytes or 0 for each in infos),
         others=max(0, gain.measured_all() - taken - aside) if is_rotated else 0,
         aside=aside,
         missing=tuple(each.id for each in infos if each.archive_missing),

@@ -1,9 +1,9 @@
 """A session → its report: how large it is, what of, and what a rotation would free.
 
-Rule: only reads. Without kinds, that is the live file, the manifest, and samples of what is
-put away and plain. With kinds, everything is read, and a damaged segment is reported and not
-counted. Two ways lead to the same figures: for a session in its client's folder, the plan of a
-rotation has them; whatever else holds a session is opened and counted.
+Rule: only reads. Without kinds, that is the live file and the manifest. With kinds, everything is
+read, and a damaged segment is reported and not counted. Two ways lead to the same figures: for a
+session in its client's folder, the plan of a rotation has them; whatever else holds a session is
+opened and counted.
 """
 
 from __future__ import annotations
@@ -241,9 +241,6 @@ def _kept(session: Session, where: Place | None) -> str | None:
     if refusal is not None:
         return f"It cannot be rotated where it is: {refusal}"
     return None
-
-
-# ── what is in sight ─────────────────────────────────────────────────────────────────────────
 
 
 # ── a report ─────────────────────────────────────────────────────────────────────────────────

@@ -45,6 +45,9 @@ UNPACKED: Final = "what is unpacked"
 
 _ZST: Final = names.CODEC_SUFFIX["zstd"]
 
+_LONGEST: Final = 255
+"""Bytes that a file's name has at most where clients run; a longer one stays plain."""
+
 
 def folder(place: Place) -> Path:
     """Return where the files of a session put away are.
@@ -145,6 +148,7 @@ def to_compress(place: Place) -> dict[str, int]:
         file: status.st_size
         for file, status in sorted(regular(place).items())
         if not file.endswith(_ZST)
+        and len(os.fsencode(file.rpartition("/")[2] + PACKED)) <= _LONGEST
         and status.st_nlink == 1
         and status.st_size >= (1 if file == place.live.name else LEAST)
         and os.access(top / file, os.R_OK)

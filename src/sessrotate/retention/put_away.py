@@ -252,7 +252,7 @@ def _obstacles(where: Place, source: Source, items: Mapping[str, os.stat_result]
             yield reason
         elif os.path.lexists(moved) and not os.path.samestat(status, moved.lstat()):
             yield f"{shown} and {printable(str(moved))} both exist: merge them into the first."
-        elif reason := _protected(path):
+        elif reason := _taken_for_ours(path) or _protected(path):
             yield reason
     if away_file.note(where) is None and (strangers := listing(folder)):
         yield (
@@ -261,11 +261,20 @@ def _obstacles(where: Place, source: Source, items: Mapping[str, os.stat_result]
         )
 
 
+def _taken_for_ours(top: Path) -> str:
+    """Return why what is moved would come back as another file: its name says we compressed it."""
+    found = next((path for path in _with_all_in(top) if path.name.endswith(names.PACKED)), None)
+    return "" if found is None else f"{printable(str(found))} ends in {names.PACKED}: rename it."
+
+
 def _protected(top: Path) -> str:
     """Return why what is moved could not be compressed, nor come back; of a folder one reason."""
+    return next(filter(None, map(obstacles.protected, _with_all_in(top))), "")
+
+
+def _with_all_in(top: Path) -> Iterator[Path]:
     inside = (Path(at, name) for at, *found in os.walk(top) for name in chain(*found))
-    reasons = map(obstacles.protected, chain([top], inside))
-    return next(filter(None, reasons), "")
+    return chain([top], inside)
 
 
 def _move_all(where: Place, wait: float) -> tuple[int, PutAway]:

@@ -61,7 +61,7 @@ def alone(place: Lockable, wait: float) -> Iterator[None]:
         inside.check_owner(*place.owned)
         inside.check_links(place.ours)
     said = f"Another sessrotate is working on {printable(place.session)}: wait for it to finish."
-    with _held(place.lock, wait, lambda: said):
+    with _held(place.lock, wait, said):
         yield
 
 
@@ -88,7 +88,7 @@ def only_run(file: Path) -> Iterator[None]:
         inside.check_owner(file, *file.parents[:3])  # the folder of archives, and the client's
         inside.check_links([file.parent])
     said = "Another `sessrotate run` or `sessrotate tidy` is in progress: wait until it has ended."
-    with _held(file, 0, lambda: said):
+    with _held(file, 0, said):
         yield
 
 
@@ -96,14 +96,12 @@ def only_run(file: Path) -> Iterator[None]:
 def log(file: Path) -> Iterator[None]:
     """Hold the log of runs in the block; raise InUseError if it is not ours in 10 seconds."""
     said = f"Another sessrotate is writing {printable(str(file))}: wait for it to finish."
-    with _held(file.with_suffix(".lock"), _PATIENCE, lambda: said, "write the log of runs"):
+    with _held(file.with_suffix(".lock"), _PATIENCE, said, "write the log of runs"):
         yield
 
 
 @contextmanager
-def _held(
-    path: Path, wait: float, taken: Callable[[], str], doing: str = "lock the session"
-) -> Iterator[None]:
+def _held(path: Path, wait: float, taken: str, doing: str = "lock the session") -> Iterator[None]:
     import filelock  # noqa: PLC0415 - 40 ms at start-up, wanted only by what changes a session
 
     lock = filelock.FileLock(path, mode=0o600, timeout=wait, fallback_to_soft=False)
@@ -112,7 +110,7 @@ def _held(
         try:
             lock.acquire()
         except filelock.Timeout:
-            raise InUseError(taken()) from None
+            raise InUseError(taken) from None
         except NotImplementedError as error:
             raise OSError(*error.args) from None
     try:

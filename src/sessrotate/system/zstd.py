@@ -101,7 +101,10 @@ def decompressed(read: Callable[[int], bytes], most: int) -> Iterator[bytes]:
         yield from _frames(read, most)
     except ZstdError:
         limit = amount(1 << MAX_WINDOW)
-        told = f"its compressed data is damaged, or needs more than {limit} of memory to read"
+        told = (
+            f"its compressed data is damaged, or needs more than {limit} of memory to read (then "
+            "`zstd -d --long=31` reads it)"
+        )
         raise DamagedError(told) from None
 
 

@@ -156,6 +156,14 @@ def test_of_a_sessions_two_files_one_is_the_session_and_the_other_a_copy_by_its_
     assert (found[session].name, found[copy].name) == (UUID, copy.name)
 
 
+def test_a_file_with_no_time_in_sight_was_used_when_it_was_changed(chats: Path) -> None:
+    old, new = chats / f"{STEM}.json", chats / f"{STEM}.jsonl"
+    old.write_text(json.dumps(metadata(messages=[message("a")]), indent=2))
+    new.write_bytes(file(metadata(), message("a"), message("b", content="b" * 100_000)))
+    assert [*gemini_json.copies(), *gemini.copies()] == [old]
+    assert find.path_of(UUID) == new
+
+
 def test_two_sessions_of_one_minute_are_no_copies(chats: Path) -> None:
     whole = json.dumps(metadata(messages=[message("a")], sessionId=UUID[:-1] + "0"), indent=2)
     (chats / f"{STEM}.json").write_text(whole)

@@ -98,9 +98,11 @@ def _whose(session: str | None, *edges: bytes) -> str | None:
     the own ones say nothing: they may be out of sight. Our header is no row, and has its file's
     name.
     """
-    name = b'"%b"' % (session or "").encode("utf-8", "surrogateescape")  # as rows have it
+    name = (session or "").encode("utf-8", "surrogateescape")
+    said = (b'"sessionId":"%b"' % name, b'"sessionId": "%b"' % name)
     rows = (edge.partition(b"\n")[2] if edge.startswith(names.ROTATED) else edge for edge in edges)
-    return session if session and any(name in each for each in rows) else None
+    is_there = any(each in edge for edge in rows for each in said)
+    return session if session and is_there else None
 
 
 def uuids(head: bytes, tail: bytes) -> frozenset[str]:

@@ -28,7 +28,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessrotate import units
 from sessrotate.clients.common import begins, ignored, is_file, is_folder, listed, room_in
 from sessrotate.system import user_folders
 from sessrotate.system.disk_use import allocated
@@ -115,12 +114,15 @@ def _is_copy(path: Path) -> bool:
     other = path.with_suffix(_JSONL if is_json else _JSON)
     if not other.is_file() or other.is_symlink():
         return False
-    here, there = _sight(path), _sight(other)
+    both = path, other
+    here, there = map(_sight, both)
     if here.standing != "session" or there.standing != "session":
         return False
     if here.id is None or here.id != there.id:
         return False
-    mine, others = (units.seconds(each.ended) or 0.0 for each in (here, there))
+    mine, others = (
+        seen.last_used(file.stat().st_mtime) for seen, file in zip((here, there), both, strict=True)
+    )
     return mine <= others if is_json else mine < others
 
 
